@@ -4,22 +4,40 @@
 #include <stddef.h>
 #include <stdio.h>
 
-// A value with the unit that leaves it two or three digits; the last unit takes what is left.
-static void scaled(double value, const char *const *units, int last, char *out, size_t room) {
+static const char *const durations[] = {"ns", "µs", "ms", "s"};
+
+// The unit that leaves a value two or three digits, which *value then is of; the last unit takes
+// what is left. *decimals: how many it is shown with.
+static int scale(double *value, int last, int *decimals) {
     int unit = 0;
     // 999.5 and more would be shown as 1000
-    while (unit < last && value >= 999.5) {
-        value /= 1000;
+    while (unit < last && *value >= 999.5) {
+        *value /= 1000;
         unit++;
     }
-    const char *format = unit > 0 && value < 9.95 ? "%.1f %s" : "%.0f %s";
-    snprintf(out, room, format, value, units[unit]);
+    *decimals = unit > 0 && *value < 9.95 ? 1 : 0;
+    return unit;
+}
+
+static void scaled(double value, const char *const *units, int last, char *out, size_t room) {
+    int decimals;
+    int unit = scale(&value, last, &decimals);
+    snprintf(out, room, "%.*f %s", decimals, value, units[unit]);
 }
 
 char *text_duration(double ns, char out[TEXT_DURATION_BYTES]) {
-    static const char *const units[] = {"ns", "µs", "ms", "s"};
-    scaled(ns, units, 3, out, TEXT_DURATION_BYTES);
+    scaled(ns, durations, 3, out, TEXT_DURATION_BYTES);
     return out;
+}
+
+double text_duration_digit(double ns, const char **unit, int *decimals) {
+    int u = scale(&ns, 3, decimals);
+    double digit = *decimals > 0 ? 0.1 : 1;
+    *unit = durations[u];
+    for (; u > 0; u--) {
+        digit *= 1000;
+    }
+    return digit;
 }
 
 char *text_size(double bytes, char out[TEXT_SIZE_BYTES]) {

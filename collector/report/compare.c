@@ -89,35 +89,74 @@ static int by_change(const void *a, const void *b) {
     return dx != dy ? (dx < dy ? 1 : -1) : (int)x->kind - (int)y->kind;
 }
 
+static void add_part(struct compare_row *whole, struct compare_part part) {
+    whole->parts[whole->part_count++] = part;
+}
+
+static double per(uint64_t ns, double requests) {
+    return (double)ns / requests;
+}
+
+static enum compare_split split_of(const struct query_row *a, const struct query_row *b) {
+    uint64_t calls = (a ? a->calls : 0) + (b ? b->calls : 0);
+    uint64_t unsplit = (a ? a->unsplit : 0) + (b ? b->unsplit : 0);
+    return unsplit == 0 ? COMPARE_APART : unsplit == calls ? COMPARE_IN_SELF : COMPARE_MIXED;
+}
+
 // The parts of an identity's requests; its rows stand side by side, `whole` is that of "_total".
 static bool explain(struct compare_row *whole, const struct compare_row *rows, uint32_t count) {
+    static const struct query_row none;
     double before = calls_of(whole->before), after = calls_of(whole->after);
-    if (before == 0 || after == 0) {
+    if (before == 0 || after == 0 || whole->split == COMPARE_MIXED) {
         return true;
     }
-    whole->parts = calloc(count + 1, sizeof *whole->parts);
+    whole->parts = calloc(2 * (size_t)count + 2, sizeof *whole->parts);
     if (!whole->parts) {
         return false;
     }
-    struct compare_part rest = {.kind = COMPARE_OVERLAP,
-                                .before_ns = whole->mean_ns.before,
-                                .after_ns = whole->mean_ns.after};
     for (uint32_t i = 0; i < count; i++) {
-        const struct query_row *a = rows[i].before, *b = rows[i].after;
+        const struct query_row *a = rows[i].before ? rows[i].before : &none;
+        const struct query_row *b = rows[i].after ? rows[i].after : &none;
         bool total = is_total(rows[i].tier);
-        struct compare_part part = {.kind = total ? COMPARE_UNCOVERED : COMPARE_SELF,
-                                    .tier = total ? NULL : rows[i].tier,
-                                    .before_ns = a ? (double)a->self_ns / before : 0,
-                                    .after_ns = b ? (double)b->self_ns / after : 0,
-                                    .waited_before_ns = a ? (double)a->wait_ns / before : 0,
-                                    .waited_after_ns = b ? (double)b->wait_ns / after : 0};
-        rest.before_ns -= part.before_ns;
-        rest.after_ns -= part.after_ns;
-        whole->parts[whole->part_count++] = part;
+        add_part(whole, (struct compare_part){total ? COMPARE_UNCOVERED : COMPARE_SELF,
+                                              total ? NULL : rows[i].tier, per(a->self_ns, before),
+                                              per(b->self_ns, after)});
+        if (!total && whole->split == COMPARE_APART) {
+            add_part(whole,
+                     (struct compare_part){COMPARE_WAITING, rows[i].tier,
+                                           per(a->waiting_ns, before), per(b->waiting_ns, after)});
+        }
     }
-    whole->parts[whole->part_count++] = rest;
+    struct compare_part rest = {COMPARE_PARALLEL, NULL, whole->mean_ns.before,
+                                whole->mean_ns.after};
+    for (uint32_t i = 0; i < whole->part_count; i++) {
+        rest.before_ns -= whole->parts[i].before_ns;
+        rest.after_ns -= whole->parts[i].after_ns;
+    }
+    add_part(whole, rest);
     qsort(whole->parts, whole->part_count, sizeof *whole->parts, by_change);
     return true;
+}
+
+// Rounds each part down, then those up that are missed most, as many as are needed.
+int64_t compare_rounded(const struct compare_row *row, double grid_ns, int64_t *out) {
+    int64_t whole = llround((row->mean_ns.after - row->mean_ns.before) / grid_ns), sum = 0;
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        out[i] = (int64_t)floor((row->parts[i].after_ns - row->parts[i].before_ns) / grid_ns);
+        sum += out[i];
+    }
+    for (; row->part_count > 0 && sum != whole; sum += sum < whole ? 1 : -1) {
+        uint32_t most = 0;
+        double missed = -HUGE_VAL, sign = sum < whole ? 1 : -1;
+        for (uint32_t i = 0; i < row->part_count; i++) {
+            const struct compare_part *p = &row->parts[i];
+            double off = sign * ((p->after_ns - p->before_ns) / grid_ns - (double)out[i]);
+            most = off > missed ? i : most;
+            missed = off > missed ? off : missed;
+        }
+        out[most] += sum < whole ? 1 : -1;
+    }
+    return whole;
 }
 
 // -- rows -----------------------------------------------------------------------------------------
@@ -171,6 +210,7 @@ bool compare_make(struct compare *c, const struct query_sums *before,
         struct compare_row *row = &c->rows[i];
         row->mean_ns = compare_means(row->before, row->after);
         row->errors = compare_errors(row->before, row->after);
+        row->split = split_of(row->before, row->after);
         row->per_s = (struct compare_number){per_second(row->before, before),
                                              per_second(row->after, after), false};
         for (int q = 0; q < COMPARE_QUANTILES; q++) {
@@ -187,6 +227,19 @@ bool compare_make(struct compare *c, const struct query_sums *before,
             ok = explain(&c->rows[i], &c->rows[first], end - first);
         }
     }
+    return ok;
+}
+
+bool compare_slow(struct compare *c, const struct query_sums *all, const struct query_sums *slow) {
+    bool ok = compare_make(c, all, slow);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->count; i++) { // whole requests of which some were kept
+        if (is_total(c->rows[i].tier) && c->rows[i].before && c->rows[i].after) {
+            c->rows[i].mean_ns.sure = false;
+            c->rows[n++] = c->rows[i];
+        }
+    }
+    c->count = n;
     return ok;
 }
 

@@ -18,21 +18,25 @@ static void key_number(struct json *j, const char *key, const struct compare_num
     json_close(j, '}');
 }
 
-static void part(struct json *j, const struct compare_part *p) {
-    static const char *const kinds[] = {
-        [COMPARE_SELF] = "self", [COMPARE_UNCOVERED] = "uncovered", [COMPARE_OVERLAP] = "overlap"};
+// before and after: the names of both sides.
+static void part(struct json *j, const struct compare_part *p, const char *before,
+                 const char *after) {
+    static const char *const kinds[] = {[COMPARE_SELF] = "self",
+                                        [COMPARE_WAITING] = "waiting",
+                                        [COMPARE_UNCOVERED] = "uncovered",
+                                        [COMPARE_PARALLEL] = "parallel"};
     json_open(j, '{');
     json_key_text(j, "kind", kinds[p->kind]);
     json_key(j, "tier");
     p->tier ? json_text(j, p->tier) : json_null(j);
-    json_key_number(j, "before_us", p->before_ns / 1e3, 3);
-    json_key_number(j, "after_us", p->after_ns / 1e3, 3);
-    json_key_number(j, "waited_before_us", p->waited_before_ns / 1e3, 3);
-    json_key_number(j, "waited_after_us", p->waited_after_ns / 1e3, 3);
+    json_key_number(j, before, p->before_ns / 1e3, 3);
+    json_key_number(j, after, p->after_ns / 1e3, 3);
     json_close(j, '}');
 }
 
 static void row(struct json *j, const struct compare_row *r) {
+    static const char *const splits[] = {
+        [COMPARE_APART] = "apart", [COMPARE_IN_SELF] = "in_self", [COMPARE_MIXED] = "mixed"};
     static const char *const quantiles[COMPARE_QUANTILES] = {"p50_us", "p90_us", "p99_us",
                                                              "p999_us"};
     json_open(j, '{');
@@ -46,10 +50,11 @@ static void row(struct json *j, const struct compare_row *r) {
     }
     key_number(j, "errors", &r->errors, 1, 6);
     key_number(j, "per_s", &r->per_s, 1, 3);
+    json_key_text(j, "waiting", splits[r->split]);
     json_key(j, "parts");
     json_open(j, '[');
     for (uint32_t i = 0; i < r->part_count; i++) {
-        part(j, &r->parts[i]);
+        part(j, &r->parts[i], "before_us", "after_us");
     }
     json_close(j, ']');
     json_close(j, '}');
@@ -79,8 +84,29 @@ static void stretch(struct json *j, const char *key, const struct query_sums *su
     json_close(j, '}');
 }
 
+void compare_slow_json(const struct compare *slow, struct json *j) {
+    json_open(j, '[');
+    for (uint32_t i = 0; i < slow->count; i++) {
+        const struct compare_row *r = &slow->rows[i];
+        json_open(j, '{');
+        json_key_text(j, "identity", r->identity);
+        json_key_int(j, "requests", (int64_t)r->after->calls);
+        json_key_number(j, "mean_us", r->mean_ns.before / 1e3, 3);
+        json_key_number(j, "slow_us", r->mean_ns.after / 1e3, 3);
+        json_key(j, "parts");
+        json_open(j, '[');
+        for (uint32_t k = 0; k < r->part_count; k++) {
+            part(j, &r->parts[k], "mean_us", "slow_us");
+        }
+        json_close(j, ']');
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
 void compare_json(const struct compare *c, const struct query_sums *before,
-                  const struct query_sums *after, const char *tier, struct buffer *out) {
+                  const struct query_sums *after, const struct compare *slow, const char *tier,
+                  struct buffer *out) {
     struct json j = json_make(out);
     json_open(&j, '{');
     stretch(&j, "before", before);
@@ -93,6 +119,8 @@ void compare_json(const struct compare *c, const struct query_sums *before,
         }
     }
     json_close(&j, ']');
+    json_key(&j, "slow");
+    compare_slow_json(slow, &j);
     json_close(&j, '}');
     buffer_text(out, "\n");
 }

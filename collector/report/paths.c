@@ -146,6 +146,12 @@ static void key_us(struct json *j, const char *key, double ns) {
     json_key_number(j, key, ns / 1000, 3);
 }
 
+// null: not known.
+static void key_some_us(struct json *j, const char *key, bool known, double ns) {
+    json_key(j, key);
+    known ? json_number(j, ns / 1000, 3) : json_null(j);
+}
+
 static void write_node(struct json *j, const struct path_node *node, uint64_t requests) {
     static const struct path_sums none;
     const struct path_sums *s = node->sums ? node->sums : &none;
@@ -162,12 +168,14 @@ static void write_node(struct json *j, const struct path_node *node, uint64_t re
     key_us(j, "self_us", (double)s->self_ns);
     key_us(j, "async_us", (double)s->async_ns);
     key_us(j, "wait_us", (double)s->wait_ns);
+    key_some_us(j, "waiting_us", !s->unsplit, (double)s->waiting_ns);
     key_us(j, "mean_us", s->calls ? (double)s->duration_ns / (double)s->calls : 0);
     key_us(j, "min_us", (double)s->min_ns);
     key_us(j, "max_us", (double)s->max_ns);
     key_us(j, "per_request_us", (double)s->total_ns / per);
     key_us(j, "self_per_request_us", (double)s->self_ns / per);
     key_us(j, "wait_per_request_us", (double)s->wait_ns / per);
+    key_some_us(j, "waiting_per_request_us", !s->unsplit, (double)s->waiting_ns / per);
     json_close(j, '}');
 }
 

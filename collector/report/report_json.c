@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/report.h"
 
+#include <string.h>
+
 #include "base/text_time.h"
 #include "base/time_math.h"
 #include "codec/json.h"
@@ -9,6 +11,12 @@
 
 static void key_us(struct json *j, const char *key, double ns) {
     json_key_number(j, key, ns / 1000, 3);
+}
+
+// null where it is not known.
+static void key_some_us(struct json *j, const char *key, bool known, double ns) {
+    json_key(j, key);
+    known ? json_number(j, ns / 1000, 3) : json_null(j);
 }
 
 // What there is of a text, else null.
@@ -28,14 +36,17 @@ static void names(struct json *j, const char *key, const char *const *list, uint
 
 static void one_row(struct json *j, const struct query_row *row, const struct query_row *request) {
     double requests = request && request->calls ? (double)request->calls : 0;
+    bool whole = row == request;
     json_open(j, '{');
     json_key_text(j, "identity", row->identity);
     json_key_text(j, "tier", row->tier);
 #define KEY_COUNT(name) json_key_int(j, #name, (int64_t)row->name);
 #define KEY_TIME(name) key_us(j, #name "_us", (double)row->name##_ns);
-    STAT_SUMS(KEY_COUNT, KEY_TIME)
+    STAT_WHOLE(KEY_COUNT, KEY_TIME)
 #undef KEY_COUNT
 #undef KEY_TIME
+    key_some_us(j, "waiting_us", row->unsplit == 0, (double)row->waiting_ns);
+    key_some_us(j, "parallel_us", row->unsplit == 0 && whole, (double)row->parallel_ns);
     key_us(j, "mean_us", row->calls ? (double)row->duration_ns / (double)row->calls : 0);
     key_us(j, "stddev_us", query_stddev(row));
     key_us(j, "min_us", (double)row->min_ns);
@@ -46,6 +57,8 @@ static void one_row(struct json *j, const struct query_row *row, const struct qu
     key_us(j, "per_request_us", requests > 0 ? (double)row->total_ns / requests : 0);
     key_us(j, "async_per_request_us", requests > 0 ? (double)row->async_ns / requests : 0);
     key_us(j, "wait_per_request_us", requests > 0 ? (double)row->wait_ns / requests : 0);
+    key_some_us(j, "waiting_per_request_us", row->unsplit == 0,
+                requests > 0 ? (double)row->waiting_ns / requests : 0);
     json_close(j, '}');
 }
 
@@ -109,7 +122,8 @@ static void findings(struct json *j, const struct query_sums *sums) {
     json_close(j, ']');
 }
 
-void report_json(const struct report *r, struct buffer *out) {
+void report_json(const struct report *r, const char *tier, const struct compare *slow,
+                 struct buffer *out) {
     struct json j = json_make(out);
     char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
     bool any = r->sums->count > 0 || r->sums->has_ledger;
@@ -128,7 +142,7 @@ void report_json(const struct report *r, struct buffer *out) {
         for (uint32_t t = 0; t <= r->tier_count; t++) {
             const struct query_row *row =
                 report_cell(r, i, (t + r->tier_count) % (r->tier_count + 1)); // "_total" first
-            if (row) {
+            if (row && (!tier || strcmp(row->tier, tier) == 0)) {
                 one_row(&j, row, request);
             }
         }
@@ -136,6 +150,10 @@ void report_json(const struct report *r, struct buffer *out) {
     json_close(&j, ']');
     ledger(&j, r->sums);
     findings(&j, r->sums);
+    if (slow) {
+        json_key(&j, "slow");
+        compare_slow_json(slow, &j);
+    }
     json_close(&j, '}');
     buffer_text(out, "\n");
 }

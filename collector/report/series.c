@@ -49,6 +49,16 @@ static bool uncovered_of(const struct series_step *step, double *value) {
     return step->requests > 0;
 }
 
+static bool waiting_of(const struct series_step *step, double *value) {
+    *value = (double)step->waiting_ns / 1e3 / (double)(step->requests ? step->requests : 1);
+    return step->requests > 0 && step->unsplit == 0;
+}
+
+static bool parallel_of(const struct series_step *step, double *value) {
+    *value = (double)step->parallel_ns / 1e3 / (double)(step->requests ? step->requests : 1);
+    return step->requests > 0 && step->unsplit == 0;
+}
+
 #define QUANTILE_OF(name, q)                                                                       \
     static bool name##_of(const struct series_step *step, double *value) {                         \
         *value = stat_quantile(&step->durations, q, 0, step->max_ns) / 1e3;                        \
@@ -82,6 +92,20 @@ static void key_per_request(struct json *j, const char *key, const struct series
     json_close(j, ']');
 }
 
+// null also where it is not told apart.
+static void key_waiting(struct json *j, const struct series *series,
+                        const struct series_tier *tier) {
+    json_key(j, "waiting_us");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < series->count; i++) {
+        const struct series_step *step = &series->steps[i];
+        step->requests > 0 && step->unsplit == 0
+            ? json_number(j, (double)tier->cells[i].waiting_ns / 1e3 / (double)step->requests, 1)
+            : json_null(j);
+    }
+    json_close(j, ']');
+}
+
 static void key_tiers(struct json *j, const struct series *series) {
     json_key(j, "tiers");
     json_open(j, '[');
@@ -92,6 +116,7 @@ static void key_tiers(struct json *j, const struct series *series) {
         key_per_request(j, "self_us", series, tier, offsetof(struct series_cell, self_ns));
         key_per_request(j, "wait_us", series, tier, offsetof(struct series_cell, wait_ns));
         key_per_request(j, "async_us", series, tier, offsetof(struct series_cell, async_ns));
+        key_waiting(j, series, tier);
         json_close(j, '}');
     }
     json_close(j, ']');
@@ -203,6 +228,8 @@ void series_json(const struct series *series, const struct profile_list *profile
 #undef KEY_QUANTILE
     key_values(&j, "max_us", series, max_of);
     key_values(&j, "uncovered_us", series, uncovered_of);
+    key_values(&j, "waiting_us", series, waiting_of);
+    key_values(&j, "parallel_us", series, parallel_of);
     key_tiers(&j, series);
     key_verdicts(&j, series);
     key_heat(&j, series);

@@ -46,6 +46,8 @@ static void span_json(struct json *j, const struct slow_span *s, uint32_t number
     key_us(j, "duration_us", s->duration_ns);
     key_us(j, "self_us", s->self_ns);
     key_us(j, "wait_us", s->wait_ns);
+    json_key(j, "waiting_us");
+    s->waiting_ns >= 0 ? json_number(j, (double)s->waiting_ns / 1000, 3) : json_null(j);
     key_us(j, "gc_us", s->gc_ns);
     key_us(j, "off_cpu_us", s->off_cpu_ns);
     key_bool(j, "async", s->async);

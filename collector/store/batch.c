@@ -23,7 +23,10 @@ enum {
     WRITE_MAX,
     WRITE_STDDEV,
     WRITE_QUANTILES,
-    WRITE_SUMS = WRITE_QUANTILES + QUANTILES
+    WRITE_SUMS = WRITE_QUANTILES + QUANTILES,
+    // of the sums those that are not known of rows that an older version has begun
+    READ_SPLIT = READ_SUMS + STORE_SUMS - STORE_SPLIT,
+    WRITE_SPLIT = WRITE_SUMS + STORE_SUMS - STORE_SPLIT
 };
 
 static uint64_t add(uint64_t a, uint64_t b) {
@@ -41,9 +44,10 @@ static void bind_key(sqlite3_stmt *statement, uint32_t resolution_s, int64_t buc
     }
 }
 
-// Adds the row that the statement stands at to *row and s->merged.
-static bool add_columns(struct store *s, sqlite3_stmt *reading, struct stat_row *row) {
+// Adds the row that the statement stands at to *row and s->merged. *whole: it has all of its sums.
+static bool add_columns(struct store *s, sqlite3_stmt *reading, struct stat_row *row, bool *whole) {
     int at = READ_SUMS;
+    *whole = sqlite3_column_type(reading, READ_SPLIT) != SQLITE_NULL;
 #define ADD_COUNT(name) row->name = add(row->name, (uint64_t)sqlite3_column_int64(reading, at++));
 #define ADD_TIME(name) ADD_COUNT(name##_ns)
     STAT_SUMS(ADD_COUNT, ADD_TIME)
@@ -71,11 +75,11 @@ static bool add_columns(struct store *s, sqlite3_stmt *reading, struct stat_row 
 
 // Adds the stored row under the bound key to *row, whose histogram is s->merged. Nothing happens
 // when there is none.
-static bool add_stored(struct store *s, sqlite3_stmt *reading, struct stat_row *row) {
+static bool add_stored(struct store *s, sqlite3_stmt *reading, struct stat_row *row, bool *whole) {
     int rc = sqlite3_step(reading);
     bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || store_fail(s, "read a row");
     if (rc == SQLITE_ROW) {
-        ok = add_columns(s, reading, row);
+        ok = add_columns(s, reading, row, whole);
     }
     sqlite3_reset(reading);
     return ok;
@@ -104,13 +108,14 @@ static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[
     sqlite3_stmt *reading = store_prepared(s, STATEMENT_READ_ROW);
     sqlite3_stmt *writing = store_prepared(s, STATEMENT_WRITE_ROW);
     struct stat_row row = *increment;
+    bool whole = true;
     if (!reading || !writing) {
         return false;
     }
     histogram_reset(&s->merged);
     buffer_reset(&s->blob);
     bind_key(reading, resolution_s, row.key.bucket_start, ids);
-    if (!add_stored(s, reading, &row)) {
+    if (!add_stored(s, reading, &row, &whole)) {
         return false;
     }
     if (!histogram_merge(&s->merged, &increment->durations) ||
@@ -125,6 +130,9 @@ static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[
     STAT_SUMS(BIND_COUNT, BIND_TIME)
 #undef BIND_COUNT
 #undef BIND_TIME
+    for (int i = WRITE_SPLIT; !whole && i < at; i++) {
+        sqlite3_bind_null(writing, i);
+    }
     store_bind_count(writing, WRITE_DURATION, row.duration_ns);
     sqlite3_bind_double(writing, WRITE_SQUARE, row.square_ns);
     sqlite3_bind_blob(writing, WRITE_HISTOGRAM, s->blob.data, (int)s->blob.len, SQLITE_STATIC);

@@ -76,6 +76,8 @@ static bool keep_request(struct store *s, const struct group *g, const struct ke
     } else {
         sqlite3_bind_null(keeping, 12);
     }
+    sqlite3_bind_int64(keeping, 13, r->uncovered);
+    sqlite3_bind_int64(keeping, 14, r->parallel);
     return store_run(s, keeping, "keep a request");
 }
 
@@ -114,6 +116,7 @@ static bool keep_span(struct store *s, int64_t request, uint32_t i, const struct
     } else {
         sqlite3_bind_null(keeping, 14);
     }
+    sqlite3_bind_int64(keeping, 15, span->waiting);
     return store_run(s, keeping, "keep a span");
 }
 

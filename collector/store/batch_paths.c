@@ -4,7 +4,7 @@
 
 static bool write_path(struct store *s, uint32_t resolution_s, const int64_t ids[3],
                        const struct path_row *row) {
-    enum { FIRST_COUNT = 6, MIN = 14, MAX };
+    enum { FIRST_COUNT = 6, MIN = 14, MAX, WAITING };
     sqlite3_stmt *adding = store_prepared(s, STATEMENT_ADD_PATH_ROW);
     if (!adding) {
         return false;
@@ -19,6 +19,7 @@ static bool write_path(struct store *s, uint32_t resolution_s, const int64_t ids
     for (int i = 0; i < MIN - FIRST_COUNT; i++) {
         store_bind_count(adding, FIRST_COUNT + i, counts[i]);
     }
+    store_bind_count(adding, WAITING, row->waiting_ns);
     if (row->calls > 0) {
         store_bind_count(adding, MIN, row->min_ns);
         store_bind_count(adding, MAX, row->max_ns);

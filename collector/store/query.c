@@ -76,6 +76,7 @@ enum {
     IDENTITY_ID,
     TIER_ID,
     SUMS,
+    SPLIT = SUMS + STORE_SUMS - STORE_SPLIT,
     DURATION = SUMS + STORE_SUMS,
     SQUARE,
     MIN,
@@ -85,6 +86,8 @@ enum {
     RESOLUTION
 };
 
+enum { CALLS = 1 }; // of STAT_SUMS
+
 static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
                     sqlite3_stmt *from) {
     struct query_row *row = sums_row(sums, index, sqlite3_column_int64(from, IDENTITY_ID),
@@ -93,6 +96,9 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
         return query_no_memory(s);
     }
     int at = SUMS;
+    if (sqlite3_column_type(from, SPLIT) == SQLITE_NULL) {
+        row->unsplit += (uint64_t)sqlite3_column_int64(from, SUMS + CALLS);
+    }
 #define ADD_COUNT(name) row->name += (uint64_t)sqlite3_column_int64(from, at++);
 #define ADD_TIME(name) row->name##_ns += (uint64_t)sqlite3_column_int64(from, at++);
     STAT_SUMS(ADD_COUNT, ADD_TIME)
@@ -105,6 +111,9 @@ static bool add_row(struct store *s, struct query_sums *sums, struct map *index,
         uint64_t max = (uint64_t)sqlite3_column_int64(from, MAX);
         row->min_ns = min < row->min_ns ? min : row->min_ns;
         row->max_ns = max > row->max_ns ? max : row->max_ns;
+    }
+    if (sqlite3_column_type(from, HISTOGRAM) == SQLITE_NULL) {
+        return true; // not asked for
     }
     const void *blob = sqlite3_column_blob(from, HISTOGRAM);
     if (!histogram_read(&row->durations,
@@ -163,12 +172,14 @@ static bool add_rows(struct store *s, const struct query *q, const struct pieces
     sqlite3_stmt *rows = pieces_prepare(
         pieces,
         "SELECT identity_id, tier_id" STORE_SUM_NAMES ", duration_ns, square_ns, min_ns, max_ns, "
-        "histogram, bucket_start, resolution FROM pieces CROSS JOIN stat_rows ON " PIECES_TAKEN
+        "CASE WHEN ?3 IS NULL OR tier_id = (SELECT id FROM tier_names WHERE name = ?3) THEN "
+        "histogram END, bucket_start, resolution FROM pieces CROSS JOIN stat_rows ON " PIECES_TAKEN
         " AND (?2 IS NULL OR identity_id IN (SELECT id FROM identity_names WHERE " QUERY_AMONG(
             "name", "?2") "))",
         q);
     if (rows) {
         sqlite3_bind_text(rows, 2, q->identity, -1, SQLITE_STATIC);
+        sqlite3_bind_text(rows, 3, q->quantiles_of, -1, SQLITE_STATIC); // NULL binds NULL
         ok = true;
         while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
             int64_t bucket = sqlite3_column_int64(rows, BUCKET);

@@ -7,11 +7,26 @@
 #include "internal.h"
 
 // Columns of the query below.
-enum { BUCKET, TIER_ID, TIER, CALLS, ERRORS, TOTAL, SELF, WAIT, ASYNC, DURATION, MAX, HISTOGRAM };
+enum {
+    BUCKET,
+    TIER_ID,
+    TIER,
+    CALLS,
+    ERRORS,
+    TOTAL,
+    SELF,
+    WAIT,
+    ASYNC,
+    DURATION,
+    MAX,
+    WAITING,
+    PARALLEL,
+    HISTOGRAM
+};
 
 static const char rows_sql[] =
     "SELECT bucket_start, r.tier_id, t.name, calls, errors, total_ns, self_ns, wait_ns, async_ns, "
-    "duration_ns, max_ns, CASE WHEN t.name = '_total' THEN histogram END "
+    "duration_ns, max_ns, waiting_ns, parallel_ns, CASE WHEN t.name = '_total' THEN histogram END "
     "FROM stat_rows AS r CROSS JOIN tier_names AS t ON t.id = r.tier_id "
     "WHERE resolution_s = ?1 AND bucket_start >= ?2 AND bucket_start < ?3 "
     "AND (?4 IS NULL OR node_id IN (SELECT id FROM node_names WHERE " QUERY_AMONG(
@@ -82,6 +97,9 @@ static bool add_request(struct store *s, struct series_step *step, sqlite3_stmt 
     step->errors += count(row, ERRORS);
     step->duration_ns += count(row, DURATION);
     step->self_ns += count(row, SELF);
+    step->waiting_ns += count(row, WAITING);
+    step->parallel_ns += count(row, PARALLEL);
+    step->unsplit += sqlite3_column_type(row, WAITING) == SQLITE_NULL ? count(row, CALLS) : 0;
     step->max_ns = count(row, MAX) > step->max_ns ? count(row, MAX) : step->max_ns;
     const void *blob = sqlite3_column_blob(row, HISTOGRAM);
     return histogram_read(&step->durations,
@@ -106,6 +124,7 @@ static bool add_row(struct store *s, struct series *out, struct map *index, sqli
     cell->self_ns += count(row, SELF);
     cell->wait_ns += count(row, WAIT);
     cell->async_ns += count(row, ASYNC);
+    cell->waiting_ns += count(row, WAITING);
     return true;
 }
 

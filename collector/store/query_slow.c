@@ -121,16 +121,37 @@ void slow_list_free(struct slow_list *list) {
 
 // -- one request and its spans --------------------------------------------------------------------
 
-enum { SPAN, PARENT, PID, NAME, START, DURATION, SELF, WAIT, GC, OFF_CPU, ASYNC, OUTCOME, CALLER };
+enum {
+    SPAN,
+    PARENT,
+    PID,
+    NAME,
+    START,
+    DURATION,
+    SELF,
+    WAIT,
+    GC,
+    OFF_CPU,
+    ASYNC,
+    OUTCOME,
+    CALLER,
+    WAITING
+};
 
 static const char spans_sql[] =
     "SELECT span, parent, pid, t.name, start_ns, duration_ns, self_ns, wait_ns, gc_ns, "
-    "off_cpu_ns, async, outcome, caller FROM kept_spans AS k JOIN tier_names AS t ON t.id = "
+    "off_cpu_ns, async, outcome, caller, waiting_ns FROM kept_spans AS k JOIN tier_names AS t ON t.id = "
     "k.tier_id WHERE request_id = ?1 ORDER BY span";
 
 static const char *outcome_text(int64_t outcome) {
     static const char *const texts[] = {"ok", "error", "open"};
     return outcome >= 0 && outcome < 3 ? texts[outcome] : "unknown";
+}
+
+// -1: not known.
+static int64_t known_ns(sqlite3_stmt *from, int column) {
+    return sqlite3_column_type(from, column) == SQLITE_INTEGER ? sqlite3_column_int64(from, column)
+                                                               : -1;
 }
 
 static bool add_span(struct store *s, sqlite3_stmt *from, struct slow_spans *out) {
@@ -151,6 +172,7 @@ static bool add_span(struct store *s, sqlite3_stmt *from, struct slow_spans *out
                              .duration_ns = sqlite3_column_int64(from, DURATION),
                              .self_ns = sqlite3_column_int64(from, SELF),
                              .wait_ns = sqlite3_column_int64(from, WAIT),
+                             .waiting_ns = known_ns(from, WAITING),
                              .gc_ns = sqlite3_column_int64(from, GC),
                              .off_cpu_ns = sqlite3_column_int64(from, OFF_CPU),
                              .parent = child ? (uint32_t)parent : UINT32_MAX,

@@ -53,11 +53,13 @@ static const char *const sql[STATEMENTS] = {
         "bytes = bytes" LEDGER_COLUMNS(ADD_LEDGER),
     [STATEMENT_ADD_PATH_ROW] =
         "INSERT INTO path_rows (resolution_s, bucket_start, node_id, identity_id, path_id, calls, "
-        "errors, async_calls, total_ns, self_ns, async_ns, wait_ns, duration_ns, min_ns, max_ns) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15) ON CONFLICT DO UPDATE SET "
+        "errors, async_calls, total_ns, self_ns, async_ns, wait_ns, duration_ns, min_ns, max_ns, "
+        "waiting_ns) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16) ON CONFLICT DO UPDATE SET "
         GROW("calls") ", " GROW("errors") ", " GROW("async_calls") ", " GROW("total_ns") ", "
         GROW("self_ns") ", " GROW("async_ns") ", " GROW("wait_ns") ", " GROW("duration_ns") ", "
-        BEST("min", "min_ns") ", " BEST("max", "max_ns"),
+        BEST("min", "min_ns") ", " BEST("max", "max_ns") ", "
+        GROW("waiting_ns"), // of a row that an older version has begun it stays NULL
     [STATEMENT_ADD_COST] =
         "INSERT INTO cost_rows "
         "(resolution_s, bucket_start, node_id, tier_id, messages, bytes, calls, stale_calls) "
@@ -68,12 +70,12 @@ static const char *const sql[STATEMENTS] = {
         "DELETE FROM kept_requests WHERE id IN (SELECT id " KEPT_FROM "LIMIT -1 OFFSET ?5)",
     [STATEMENT_KEEP] =
         "INSERT INTO kept_requests (bucket_start, node_id, identity_id, reason, begin_ns, "
-        "duration_ns, error, cut, spans, kept_spans, maker_id, label) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
+        "duration_ns, error, cut, spans, kept_spans, maker_id, label, uncovered_ns, parallel_ns) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
     [STATEMENT_KEEP_SPAN] =
         "INSERT INTO kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, "
-        "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
+        "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller, waiting_ns) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
     [STATEMENT_ADD_NODE] = "INSERT INTO node_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_IDENTITY] =
         "INSERT INTO identity_names (name) VALUES (?1) ON CONFLICT DO NOTHING",

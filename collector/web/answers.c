@@ -14,6 +14,7 @@
 #include "report/report.h"
 #include "report/series.h"
 #include "report/slow.h"
+#include "store/query_slow.h"
 #include "web/metrics.h"
 
 enum { OK = 200, NOT_FOUND = 404, UNREAD = 503, NO_MEMORY = 500 };
@@ -77,7 +78,7 @@ static void work_table(struct store *store, struct answer *a) {
     } else if (!report_make(&report, &sums)) {
         fail(a, NO_MEMORY, "no memory");
     } else {
-        report_json(&report, &a->out);
+        report_json(&report, some(a->params.tier), NULL, &a->out);
     }
     report_free(&report);
     query_sums_free(&sums);
@@ -113,20 +114,23 @@ static void work_series(struct store *store, struct answer *a) {
 static void work_compare(struct store *store, struct answer *a) {
     const struct params *p = &a->params;
     struct query after = query_of(p), before = after;
-    struct query_sums was = {0}, is = {0};
-    struct compare compare = {0};
+    struct query_sums was = {0}, is = {0}, kept = {0};
+    struct compare compare = {0}, slow = {0};
     before.from_s = p->before_from_s;
     before.until_s = p->before_until_s;
-    if (!query_sums(store, &before, &was) || !query_sums(store, &after, &is)) {
+    if (!query_sums(store, &before, &was) || !query_sums(store, &after, &is) ||
+        !query_slow_sums(store, &after, &kept)) {
         fail(a, UNREAD, store_error(store));
-    } else if (!compare_make(&compare, &was, &is)) {
+    } else if (!compare_make(&compare, &was, &is) || !compare_slow(&slow, &is, &kept)) {
         fail(a, NO_MEMORY, "no memory");
     } else {
-        compare_json(&compare, &was, &is, some(p->tier), &a->out);
+        compare_json(&compare, &was, &is, &slow, some(p->tier), &a->out);
     }
     compare_free(&compare);
+    compare_free(&slow);
     query_sums_free(&was);
     query_sums_free(&is);
+    query_sums_free(&kept);
 }
 
 static void work_paths(struct store *store, struct answer *a) {

@@ -15,6 +15,9 @@ enum {
 // out.
 char *text_duration(double ns, char out[TEXT_DURATION_BYTES]);
 
+// What the last digit of that text is worth, ns; with which unit and how many decimals it is shown.
+double text_duration_digit(double ns, const char **unit, int *decimals);
+
 // "340 B", "1.2 KB", "50 MB": in thousands, two or three digits. Returns out.
 char *text_size(double bytes, char out[TEXT_SIZE_BYTES]);
 

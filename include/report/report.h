@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "report/compare.h"
 #include "store/query.h"
 
 struct report {
@@ -27,5 +28,7 @@ void report_free(struct report *r);
 // The cell of an identity and tier; tier == r->tier_count is "_total".
 const struct query_row *report_cell(const struct report *r, uint32_t identity, uint32_t tier);
 
-// One JSON object and a newline; described in `kprof report --help`. Check out->failed.
-void report_json(const struct report *r, struct buffer *out);
+// One JSON object and a newline; described in `kprof report --help`. tier: rows of it alone; NULL:
+// of all. slow: of compare_slow; NULL: not asked for. Check out->failed.
+void report_json(const struct report *r, const char *tier, const struct compare *slow,
+                 struct buffer *out);

@@ -16,8 +16,11 @@ int64_t series_step(int64_t from_s, int64_t until_s, uint32_t most);
 //   start_s, step_s, resolution_s   seconds
 //   requests, errors                counts
 //   mean_us … max_us                of the requests' durations
-//   uncovered_us                    of the mean request: what no tier covers
-//   tiers                           each: name, and of the mean request self_us, wait_us, async_us
+//   uncovered_us, waiting_us,       of the mean request: what no tier covers, what is waiting, and
+//   parallel_us                     what counts more than once in these and the tiers' self times;
+//                                   the last two null where that was not told apart
+//   tiers                           each: name, and of the mean request self_us, wait_us, async_us,
+//                                   waiting_us
 //   verdicts                        ok, unclear, lossy, paused
 //   heat                            scale, and for each step [first bucket, counts …] of durations:
 //                                   bucket i has those over 2^(i / scale) ns

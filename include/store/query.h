@@ -14,6 +14,9 @@ struct query {
     int64_t until_s;      // first second after it; INT64_MAX: no bound
     const char *node;     // NULL: all nodes together; a choice of them
     const char *identity; // NULL: every identity, each for itself; a choice of them
+    // the tier whose quantiles are asked for; NULL: all. Others' rows have no durations, which
+    // saves most of the time
+    const char *quantiles_of;
 };
 
 // A choice is one name, or several in one text with this between them: "a" QUERY_OR "b".
@@ -25,6 +28,9 @@ struct query_row {
     const char *identity; // both live as long as the answer
     const char *tier;
     STAT_FIELDS // min_ns and max_ns are 0 without calls
+                // calls in rows that do not tell waiting from self time, and count in it only
+                // there: older ones
+        uint64_t unsplit;
 };
 
 // Where calls came under tokens of requests that were over.

@@ -5,12 +5,13 @@
 
 #include "store/query.h"
 
-// Units as in path_rows of schema/007_whole.sql.
+// Units as in path_rows of schema/.
 struct path_sums {
     const char *path; // tiers from the request down, joined with " > "; lives as long as the answer
     uint64_t calls, errors, async_calls;
-    uint64_t total_ns, self_ns, async_ns, wait_ns, duration_ns;
+    uint64_t total_ns, self_ns, async_ns, wait_ns, waiting_ns, duration_ns;
     uint64_t min_ns, max_ns; // 0 without calls
+    bool unsplit; // rows of an older version are among them: waiting_ns is in self_ns of who waits
 };
 
 struct path_list {

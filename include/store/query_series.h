@@ -15,14 +15,17 @@ struct series_filter {
 // A tier within a step.
 struct series_cell {
     uint64_t calls, errors;
-    uint64_t total_ns, self_ns, wait_ns, async_ns;
+    uint64_t total_ns, self_ns, wait_ns, async_ns, waiting_ns;
 };
 
 // A step of time: its requests, and the ledger of its nodes.
 struct series_step {
     uint64_t requests, errors;
     uint64_t duration_ns;       // sum of the requests'
-    uint64_t self_ns;           // of it, what no tier covers
+    uint64_t self_ns;           // of it, what no tier covers,
+    uint64_t waiting_ns;        // what was waiting,
+    uint64_t parallel_ns;       // and what counts more than once in the tiers
+    uint64_t unsplit;           // requests of rows that do not tell waiting from self time
     uint64_t max_ns;            // of one; 0 without
     struct histogram durations; // of the requests
     struct ledger_row ledger;   // its bucket_start and node mean nothing

@@ -61,6 +61,8 @@ struct slow_span {
     // the process of another node that it was made for, as message_process
     // (model/message/message.h) has it; 0: not known
     uint64_t caller;
+    int64_t
+        waiting_ns; // of wait_ns what is waiting of the request, each moment once; -1: not known
 };
 
 struct slow_spans {
@@ -80,3 +82,11 @@ void slow_list_free(struct slow_list *list);
 // One request with its spans. *found tells whether there is such a request.
 bool query_slow_spans(struct store *s, int64_t id, bool *found, struct slow_spans *out);
 void slow_spans_free(struct slow_spans *spans);
+
+// Sums of the requests that were kept for being slow, of each identity the slowest of the time, as
+// rows of query_sums: identity and tier, "_total" for whole requests, without "_total" as an
+// identity. They have calls, requests, duration_ns, self_ns and waiting_ns (of "_total"
+// parallel_ns), and nothing else. Requests with spans that were not kept, or whose waiting is not
+// told apart, are left out. Give the answer back with query_sums_free, also after false.
+enum { QUERY_SLOW_SUMMED = 100 }; // of an identity at most
+bool query_slow_sums(struct store *s, const struct query *q, struct query_sums *out);

@@ -71,10 +71,11 @@
 -type span() :: #{atom() | binary() => term()}.
 %% One call of a tier within a slow request. tier (binary), depth (0 below the request), pid (text,
 %% such as `<<"<0.123.0>">>'), start_us (since the request's begin), duration_us, self_us (less what
-%% the spans below it cover), wait_us (how long it waited for its process at most, after a message
-%% or spawn from another one; 0 for all other spans), all in microseconds as floats, async (boolean:
-%% it ended after the request), outcome (ok, error, open: no return was seen, unknown: its tier
-%% sends no returns). Names that a newer collector sends besides are binaries.
+%% the spans below it cover, and its waiting for them to begin), wait_us (how long it waited for its
+%% process at most, after a message or spawn from another one; 0 for all other spans), all in
+%% microseconds as floats, async (boolean: it ended after the request), outcome (ok, error, open: no
+%% return was seen, unknown: its tier sends no returns). Names that a newer collector sends besides
+%% are binaries.
 
 -type tls() :: #{
     cacertfile => file:name_all(),

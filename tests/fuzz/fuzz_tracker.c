@@ -39,7 +39,8 @@ static uint8_t next(struct input *in) {
 static void check_span(const struct node *n, const struct request_result *r, uint32_t i) {
     const struct span *span = &r->spans[i];
     MUST(i == 0 || r->spans[i - 1].start <= span->start);
-    MUST(span->wait >= 0 && span->gc >= 0 && span->off_cpu >= 0 && span->self >= 0);
+    MUST(span->wait >= 0 && span->gc >= 0 && span->off_cpu >= 0 && span->self >= 0 &&
+         span->waiting >= 0 && span->waiting <= span->wait);
     MUST(span->open || (span->end >= span->start && span->self <= span->end - span->start));
     MUST(span->async || span->open || span->end <= r->end);
     if (span->parent == SPAN_NONE) {
@@ -76,8 +77,9 @@ static void on_finished(void *context, const struct request_result *r) {
         MUST(r->count == 0);
         return;
     }
-    MUST(r->count == r->calls && r->begin <= r->end && r->self >= 0 &&
-         r->self <= r->end - r->begin);
+    MUST(r->count == r->calls && r->begin <= r->end && r->times.uncovered >= 0 &&
+         r->times.uncovered <= r->end - r->begin && r->times.waiting >= 0 &&
+         r->times.parallel >= 0);
     for (uint32_t i = 0; i < r->count; i++) {
         check_span(n, r, i);
     }

@@ -18,7 +18,8 @@ everything() { sql "SELECT * FROM tier_stats ORDER BY 1, 2, 3, 4, 5; SELECT * FR
 # Sums that do not depend on where buckets begin.
 sums() {
   sql "SELECT node, tier, identity, sum(requests), sum(calls), sum(errors), sum(async_calls), printf('%.3f', sum(total_us)),
-       printf('%.3f', sum(self_us)), printf('%.3f', sum(async_us)), min(min_us), max(max_us)
+       printf('%.3f', sum(self_us)), printf('%.3f', sum(waiting_us)), printf('%.3f', sum(parallel_us)),
+       printf('%.3f', sum(async_us)), min(min_us), max(max_us)
        FROM tier_stats WHERE resolution_s = 10 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3" "$1"
 }
 
@@ -141,42 +142,42 @@ fixed() {
     --tier db=:db.network_request/1 --tier formatter=formatter:format_response/1 --tier accounting=accounting:incr_reqs/1 "${@:2}"
 }
 fixed "$scratch/fixed.db"
-is "$(sql "SELECT bucket_start, identity, tier, requests, calls, errors, async_calls, round(total_us), round(self_us)
+is "$(sql "SELECT bucket_start, identity, tier, requests, calls, errors, async_calls, round(total_us), round(self_us), round(waiting_us)
            FROM tier_stats WHERE resolution_s = 10 ORDER BY 2, 3" "$scratch/fixed.db" | sed 's/\.0//g')" "\
-2026-11-21T00:26:30Z|_total|_total|40|40|10|0|33741|0
-2026-11-21T00:26:30Z|_total|accounting|40|40|0|32|16|16
-2026-11-21T00:26:30Z|_total|db|40|40|10|0|68|68
-2026-11-21T00:26:30Z|_total|formatter|30|30|0|0|13075|13075
-2026-11-21T00:26:30Z|_total|handle|40|40|10|0|600|516
-2026-11-21T00:26:30Z|_total|parsing|40|40|0|0|19821|19821
-2026-11-21T00:26:30Z|_total|run|40|40|10|0|33741|245
-2026-11-21T00:26:30Z|create|_total|10|10|0|0|328|0
-2026-11-21T00:26:30Z|create|accounting|10|10|0|8|4|4
-2026-11-21T00:26:30Z|create|db|10|10|0|0|18|18
-2026-11-21T00:26:30Z|create|formatter|10|10|0|0|49|49
-2026-11-21T00:26:30Z|create|handle|10|10|0|0|198|176
-2026-11-21T00:26:30Z|create|parsing|10|10|0|0|21|21
-2026-11-21T00:26:30Z|create|run|10|10|0|0|328|60
-2026-11-21T00:26:30Z|fail|_total|10|10|10|0|174|0
-2026-11-21T00:26:30Z|fail|accounting|10|10|0|8|4|4
-2026-11-21T00:26:30Z|fail|db|10|10|10|0|18|18
-2026-11-21T00:26:30Z|fail|handle|10|10|10|0|104|82
-2026-11-21T00:26:30Z|fail|parsing|10|10|0|0|24|24
-2026-11-21T00:26:30Z|fail|run|10|10|10|0|174|46
-2026-11-21T00:26:30Z|read|_total|10|10|0|0|286|0
-2026-11-21T00:26:30Z|read|accounting|10|10|0|8|5|5
-2026-11-21T00:26:30Z|read|db|10|10|0|0|19|19
-2026-11-21T00:26:30Z|read|formatter|10|10|0|0|40|40
-2026-11-21T00:26:30Z|read|handle|10|10|0|0|157|133
-2026-11-21T00:26:30Z|read|parsing|10|10|0|0|27|27
-2026-11-21T00:26:30Z|read|run|10|10|0|0|286|62
-2026-11-21T00:26:30Z|update|_total|10|10|0|0|32953|0
-2026-11-21T00:26:30Z|update|accounting|10|10|0|8|3|3
-2026-11-21T00:26:30Z|update|db|10|10|0|0|13|13
-2026-11-21T00:26:30Z|update|formatter|10|10|0|0|12986|12986
-2026-11-21T00:26:30Z|update|handle|10|10|0|0|141|125
-2026-11-21T00:26:30Z|update|parsing|10|10|0|0|19749|19749
-2026-11-21T00:26:30Z|update|run|10|10|0|0|32953|77" "a fixed capture gives the known numbers"
+2026-11-21T00:26:30Z|_total|_total|40|40|10|0|33741|0|413
+2026-11-21T00:26:30Z|_total|accounting|40|40|0|32|16|16|137
+2026-11-21T00:26:30Z|_total|db|40|40|10|0|68|68|276
+2026-11-21T00:26:30Z|_total|formatter|30|30|0|0|13075|13075|0
+2026-11-21T00:26:30Z|_total|handle|40|40|10|0|600|103|0
+2026-11-21T00:26:30Z|_total|parsing|40|40|0|0|19821|19821|0
+2026-11-21T00:26:30Z|_total|run|40|40|10|0|33741|245|0
+2026-11-21T00:26:30Z|create|_total|10|10|0|0|328|0|154
+2026-11-21T00:26:30Z|create|accounting|10|10|0|8|4|4|15
+2026-11-21T00:26:30Z|create|db|10|10|0|0|18|18|139
+2026-11-21T00:26:30Z|create|formatter|10|10|0|0|49|49|0
+2026-11-21T00:26:30Z|create|handle|10|10|0|0|198|22|0
+2026-11-21T00:26:30Z|create|parsing|10|10|0|0|21|21|0
+2026-11-21T00:26:30Z|create|run|10|10|0|0|328|60|0
+2026-11-21T00:26:30Z|fail|_total|10|10|10|0|174|0|55
+2026-11-21T00:26:30Z|fail|accounting|10|10|0|8|4|4|16
+2026-11-21T00:26:30Z|fail|db|10|10|10|0|18|18|39
+2026-11-21T00:26:30Z|fail|handle|10|10|10|0|104|27|0
+2026-11-21T00:26:30Z|fail|parsing|10|10|0|0|24|24|0
+2026-11-21T00:26:30Z|fail|run|10|10|10|0|174|46|0
+2026-11-21T00:26:30Z|read|_total|10|10|0|0|286|0|109
+2026-11-21T00:26:30Z|read|accounting|10|10|0|8|5|5|62
+2026-11-21T00:26:30Z|read|db|10|10|0|0|19|19|47
+2026-11-21T00:26:30Z|read|formatter|10|10|0|0|40|40|0
+2026-11-21T00:26:30Z|read|handle|10|10|0|0|157|24|0
+2026-11-21T00:26:30Z|read|parsing|10|10|0|0|27|27|0
+2026-11-21T00:26:30Z|read|run|10|10|0|0|286|62|0
+2026-11-21T00:26:30Z|update|_total|10|10|0|0|32953|0|95
+2026-11-21T00:26:30Z|update|accounting|10|10|0|8|3|3|44
+2026-11-21T00:26:30Z|update|db|10|10|0|0|13|13|51
+2026-11-21T00:26:30Z|update|formatter|10|10|0|0|12986|12986|0
+2026-11-21T00:26:30Z|update|handle|10|10|0|0|141|30|0
+2026-11-21T00:26:30Z|update|parsing|10|10|0|0|19749|19749|0
+2026-11-21T00:26:30Z|update|run|10|10|0|0|32953|77|0" "a fixed capture gives the known numbers"
 is "$(sql "SELECT CAST(round(sum(mean_us * calls)) AS INTEGER) FROM tier_stats
            WHERE resolution_s = 10 AND identity = '_total' AND tier IN ('run', 'parsing')" \
       "$scratch/fixed.db")" 53562 "durations"

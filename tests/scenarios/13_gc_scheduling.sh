@@ -12,7 +12,7 @@ slack_us=100 # a request tells two messages more for each time that it waits: th
 off_cpu() {
   sqlite3 :memory: -separator '|' "ATTACH 'file:$db?mode=ro' AS k" "
     CREATE TABLE truth (identity TEXT, tier TEXT, calls INTEGER, errors INTEGER, async_calls INTEGER, total_us REAL, self_us REAL,
-                        mean_us REAL, wait_us REAL)" ".import $truth.tiers truth" "
+                        mean_us REAL, wait_us REAL, waiting_us REAL)" ".import $truth.tiers truth" "
     WITH t AS (SELECT tier, calls, CASE WHEN tier IN ('alpha', 'delta') THEN total_us ELSE 0 END AS asleep_us FROM truth
                WHERE identity = 'asleep.$1' AND tier <> '_total'),
          s AS (SELECT tier, sum(off_cpu_us) AS off_cpu_us FROM k.tier_stats WHERE resolution_s = 10 AND identity = 'asleep.$1' GROUP BY 1)

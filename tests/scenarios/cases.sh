@@ -45,22 +45,23 @@ errors_differ='t.errors <> s.errors'
 compare() {
   sqlite3 :memory: -separator '|' "ATTACH 'file:$db?mode=ro' AS k" "
     CREATE TABLE truth (identity TEXT, tier TEXT, calls INTEGER, errors INTEGER, async_calls INTEGER, total_us REAL, self_us REAL,
-                        mean_us REAL, wait_us REAL)" ".import $truth.tiers truth" "
+                        mean_us REAL, wait_us REAL, waiting_us REAL)" ".import $truth.tiers truth" "
     WITH t AS (SELECT * FROM truth WHERE identity LIKE '%.$1'),
          s AS (SELECT identity, tier, sum(calls) AS calls, sum(errors) AS errors, sum(async_calls) AS async_calls,
                       sum(total_us) AS total_us, sum(self_us) AS self_us, sum(mean_us * calls) / sum(calls) AS mean_us,
-                      sum(wait_us) AS wait_us
+                      sum(wait_us) AS wait_us, sum(waiting_us) AS waiting_us
                FROM k.tier_stats WHERE resolution_s = 10 AND identity LIKE '%.$1' GROUP BY 1, 2),
          b AS (SELECT coalesce(t.identity, s.identity) AS identity, coalesce(t.tier, s.tier) AS tier,
                       printf('%d/%d %d/%d %d/%d', t.calls, s.calls, t.errors, s.errors, t.async_calls, s.async_calls) AS counts,
-                      printf('%.0f/%.0f %.0f/%.0f %.0f/%.0f %.0f/%.0f', t.total_us, s.total_us, t.self_us, s.self_us, t.mean_us, s.mean_us,
-                             t.wait_us, s.wait_us) AS times,
+                      printf('%.0f/%.0f %.0f/%.0f %.0f/%.0f %.0f/%.0f %.0f/%.0f', t.total_us, s.total_us, t.self_us, s.self_us, t.mean_us,
+                             s.mean_us, t.wait_us, s.wait_us, t.waiting_us, s.waiting_us) AS times,
                       CASE WHEN s.calls IS NULL THEN 'missing' WHEN t.calls IS NULL THEN 'invented'
                            WHEN (t.calls, t.async_calls) <> (s.calls, s.async_calls) OR $errors_differ THEN 'counts'
                            WHEN abs(t.total_us - s.total_us) > max(0.05 * t.total_us, $slack_us * t.calls)
                              OR abs(t.self_us - s.self_us) > max(0.05 * t.self_us, $slack_us * t.calls)
                              OR abs(t.mean_us - s.mean_us) > max(0.05 * t.mean_us, $slack_us)
-                             OR abs(t.wait_us - s.wait_us) > max(0.05 * t.wait_us, $slack_us * t.calls) THEN 'times'
+                             OR abs(t.wait_us - s.wait_us) > max(0.05 * t.wait_us, $slack_us * t.calls)
+                             OR abs(t.waiting_us - s.waiting_us) > max(0.05 * t.waiting_us, $slack_us * t.calls) THEN 'times'
                            ELSE 'fits' END AS verdict
                FROM t FULL OUTER JOIN s USING (identity, tier))
     SELECT identity, tier, counts, times, verdict FROM b ORDER BY 1, 2" >"$scratch/compared"
@@ -77,7 +78,7 @@ paths_differ() {
 }
 
 table() {
-  awk -F '|' 'BEGIN { split("identity|tier|calls errors async|total self mean wait, us|", head, "|"); for (i in head) cell[0, i] = head[i] }
+  awk -F '|' 'BEGIN { split("identity|tier|calls errors async|total self mean wait waiting, us|", head, "|"); for (i in head) cell[0, i] = head[i] }
     { for (i = 1; i <= NF; i++) cell[NR, i] = $i; n = NF > n ? NF : n }
     END { for (r = 0; r <= NR; r++) for (i = 1; i <= n; i++) if (length(cell[r, i]) > w[i]) w[i] = length(cell[r, i])
           for (r = 0; r <= NR; r++) { for (i = 1; i <= n; i++) printf "%-" w[i] + 2 "s", cell[r, i]; print "" } }'

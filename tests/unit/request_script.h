@@ -91,7 +91,7 @@ static inline void script_finished(void *context, const struct request_result *r
         script_tell(s, " error");
     }
     if (r->fate == REQUEST_COMPLETE) {
-        script_tell(s, " self %s", script_ms(r->self, c));
+        script_tell(s, " self %s", script_ms(r->times.uncovered, c));
     }
     if (r->cut) {
         script_tell(s, " cut from %u", r->calls);

@@ -271,7 +271,7 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
                                          .begin_pid = r->begin_pid,
                                          .end_pid = r->root_pid,
                                          .has_begin = r->has_begin};
-        result->self = request_tree_build(tree, &whole_one);
+        result->times = request_tree_build(tree, &whole_one);
         result->spans = request_tree_spans(tree);
         result->count = r->spans;
     }

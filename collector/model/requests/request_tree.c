@@ -19,7 +19,12 @@ struct request_tree {
     uint32_t *last_child;
     uint32_t *sibling;
     struct span_parents *parents;
-    int64_t *until;       // up to where the children of a span cover it
+    int64_t *until; // up to where the children of a span cover it
+    // Moments of waiting that count already, apart from each other, the latest last: N of them.
+    struct moments {
+        int64_t from, to;
+    } * waited;
+    uint32_t waited_count;
     int64_t *until_above; // what until_of_tier was before the span
     // latest end of the tier's spans above the one looked at; INT64_MIN: none
     int64_t until_of_tier[TIERS];
@@ -36,7 +41,8 @@ struct request_tree *request_tree_new(void) {
     t->order = malloc(5 * N * sizeof *t->order);
     t->until = malloc(N * sizeof *t->until);
     t->until_above = malloc(N * sizeof *t->until_above);
-    if (!t->spans || !t->sorted || !t->order || !t->until || !t->until_above ||
+    t->waited = malloc(N * sizeof *t->waited);
+    if (!t->spans || !t->sorted || !t->order || !t->until || !t->until_above || !t->waited ||
         !(t->parents = span_parents_new())) {
         request_tree_free(t);
         return NULL;
@@ -59,6 +65,7 @@ void request_tree_free(struct request_tree *t) {
         free(t->order);
         free(t->until);
         free(t->until_above);
+        free(t->waited);
         free(t);
     }
 }
@@ -154,17 +161,6 @@ static void find_parents(struct request_tree *t, const struct tree_request *requ
     span_parents_find(t->parents, t->sorted, request);
 }
 
-// What a span covers from *until to end; *until moves to where it and the spans before it reach.
-static int64_t cover(const struct span *span, int64_t end, int64_t *until) {
-    int64_t from = span->start > *until ? span->start : *until;
-    int64_t to = span->open || span->end > end ? end : span->end;
-    if (to <= from) {
-        return 0;
-    }
-    *until = to;
-    return to - from;
-}
-
 // Whether a span is the outermost of its tier, by a look at each one above it.
 static bool is_outermost(const struct request_tree *t, const struct span *span) {
     for (uint32_t i = span->parent; i != SPAN_NONE; i = t->sorted[i].parent) {
@@ -206,31 +202,73 @@ static void find_outermost(struct request_tree *t, uint32_t count) {
     }
 }
 
-// Takes what a span covers of its parent, and of that what its siblings before it did not, off the
-// parent's self time.
-static void cover_parent(struct request_tree *t, const struct span *span) {
-    struct span *parent = &t->sorted[span->parent];
-    if (!parent->async) {
-        parent->self -= cover(span, parent->end, &t->until[span->parent]);
+// What of the moments until `to` did not count as waiting yet; from now on they do. `to` is never
+// less than before.
+static int64_t wait_once(struct request_tree *t, int64_t from, int64_t to) {
+    int64_t fresh = to - from;
+    while (t->waited_count > 0 && t->waited[t->waited_count - 1].to >= from) {
+        struct moments *last = &t->waited[--t->waited_count];
+        fresh -= last->to - (last->from > from ? last->from : from);
+        from = last->from < from ? last->from : from;
     }
+    t->waited[t->waited_count++] = (struct moments){from, to};
+    return fresh;
 }
 
-int64_t request_tree_build(struct request_tree *t, const struct tree_request *request) {
+// From when on a span takes the time of what is above it, which ends at `end` and is covered until
+// `until`: from its start, or from when that waited for it.
+static inline int64_t taken_from(struct request_tree *t, struct span *span, int64_t end,
+                                 int64_t until) {
+    if (span->wait <= 0 || span->start <= until || span->start > end) {
+        return span->start;
+    }
+    int64_t sent = span->start - span->wait;
+    int64_t from = sent > until ? sent : until;
+    span->waiting = wait_once(t, from, span->start);
+    return from;
+}
+
+// What of the time from `from` to `to` was not covered yet; *until, up to where it is, moves on.
+static inline int64_t cover(int64_t from, int64_t to, int64_t *until) {
+    from = from > *until ? from : *until;
+    if (to < from) {
+        return 0;
+    }
+    *until = to;
+    return to - from;
+}
+
+struct tree_times request_tree_build(struct request_tree *t, const struct tree_request *request) {
     enum { LARGE = 64 };
     uint32_t count = request->count;
-    int64_t self = request->end - request->begin, until = request->begin;
+    int64_t duration = request->end - request->begin, until = request->begin;
+    struct tree_times times = {.uncovered = duration, .parallel = -duration};
     sort_spans(t, count);
     find_parents(t, request);
+    t->waited_count = 0;
     for (uint32_t i = 0; i < count; i++) { // in order of start: parents first
         struct span *span = &t->sorted[i];
+        struct span *parent = span->parent != SPAN_NONE ? &t->sorted[span->parent] : NULL;
         span->async = span->open || span->end > request->end;
         span->self = span->async ? 0 : span->end - span->start;
-        span->depth = 0;
+        span->waiting = 0;
+        span->depth = parent ? parent->depth + 1 : 0;
         t->until[i] = span->start;
-        self -= cover(span, request->end, &until); // a child may go on after its parent
-        if (span->parent != SPAN_NONE) {
-            span->depth = t->sorted[span->parent].depth + 1;
-            cover_parent(t, span);
+        if (!span->async) {
+            int64_t from = span->start;
+            times.parallel += span->self;
+            if (!parent) {
+                from = taken_from(t, span, request->end, until);
+            } else if (!parent->async) {
+                int64_t *above = &t->until[span->parent];
+                int64_t first = taken_from(t, span, parent->end, *above);
+                int64_t last = span->end < parent->end ? span->end : parent->end;
+                int64_t taken = cover(first, last, above);
+                parent->self -= taken;
+                times.parallel -= taken;
+            }
+            times.uncovered -= cover(from, span->end, &until); // it may go on after its parent
+            times.waiting += span->waiting;
         }
         if (count <= LARGE) {
             span->outermost = is_outermost(t, span);
@@ -240,5 +278,6 @@ int64_t request_tree_build(struct request_tree *t, const struct tree_request *re
         find_outermost(t, count);
     }
     swap_spans(t);
-    return self;
+    times.parallel += times.waiting + times.uncovered;
+    return times;
 }

@@ -43,6 +43,7 @@ static void add_span(struct stat_row *row, const struct span *span, uint64_t dur
         return;
     }
     row->self_ns += (uint64_t)span->self;
+    row->waiting_ns += (uint64_t)span->waiting;
     if (span->outermost) {
         row->total_ns += duration;
     }
@@ -62,6 +63,7 @@ static void add_path(struct path_row *row, const struct span *span, uint64_t dur
         return;
     }
     row->self_ns += (uint64_t)span->self;
+    row->waiting_ns += (uint64_t)span->waiting;
     if (!inner) {
         row->total_ns += duration;
     }
@@ -74,7 +76,9 @@ static void count_whole(struct stat_row *row, const struct request_result *r) {
         row->requests++;
         row->errors += r->error;
         row->total_ns += duration;
-        row->self_ns += (uint64_t)r->self;
+        row->self_ns += (uint64_t)r->times.uncovered;
+        row->waiting_ns += (uint64_t)r->times.waiting;
+        row->parallel_ns += (uint64_t)r->times.parallel;
     }
 }
 

@@ -258,9 +258,18 @@ bool histogram_valid(struct slice bytes) {
     return walk(bytes, &first, &last);
 }
 
-// One byte is what most numbers have.
+// One byte is what most numbers have, and two are what most others have.
 static inline uint64_t leb128_next(struct cursor *c) {
-    return c->at < c->end && *c->at < 0x80 ? *c->at++ : leb128_get(c);
+    const uint8_t *at = c->at;
+    if (at < c->end && at[0] < 0x80) {
+        c->at = at + 1;
+        return at[0];
+    }
+    if (c->end - at >= 2 && at[1] < 0x80) {
+        c->at = at + 2;
+        return (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
+    }
+    return leb128_get(c);
 }
 
 // Adds the stored counts so many times, as far as they are well formed and within the window.
@@ -268,20 +277,24 @@ static inline uint64_t leb128_next(struct cursor *c) {
 static size_t add_stored(struct histogram *h, struct slice bytes, uint64_t times) {
     struct cursor c = cursor_of(bytes.data, bytes.len);
     const uint8_t *done = bytes.data;
+    uint64_t *const counts = h->counts;
+    const uint32_t coarse = h->coarse, base = h->first, len = h->len;
     uint64_t bucket = 0;
-    if (cursor_u8(&c) == VERSION) {
-        done = c.at;
+    if (cursor_u8(&c) != VERSION) {
+        return 0;
     }
-    while (done == c.at && cursor_left(&c) > 0) {
-        bool first = bucket == 0 && done == bytes.data + 1;
+    done = c.at;
+    for (bool first = true; c.at < c.end; first = false) {
         uint64_t distance = leb128_next(&c);
         uint64_t count = leb128_next(&c);
+        uint64_t next = bucket + distance;
+        uint64_t at = (next >> coarse) - base; // before the window it is past its end, too
         if (c.failed || count == 0 || distance >= HISTOGRAM_BUCKETS - bucket ||
-            (distance == 0 && !first) || !covers(h, (uint32_t)(bucket + distance) >> h->coarse)) {
+            (distance == 0 && !first) || at >= len) {
             break;
         }
-        bucket += distance;
-        h->counts[((uint32_t)bucket >> h->coarse) - h->first] += times * count;
+        bucket = next;
+        counts[at] += times * count;
         done = c.at;
     }
     return (size_t)(done - bytes.data);

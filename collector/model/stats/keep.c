@@ -175,6 +175,7 @@ static uint32_t copy_spans(struct keep *k, const struct request_result *r) {
             .duration = s->open ? 0 : s->end - s->start,
             .self = s->self,
             .wait = s->wait,
+            .waiting = s->waiting,
             .gc = s->gc,
             .off_cpu = s->off_cpu,
             .pid = s->pid,
@@ -214,6 +215,8 @@ bool keep_offer(struct keep *k, const struct account *a, const struct request_re
                                          .label = result->label,
                                          .begin = place.begin,
                                          .duration = place.duration,
+                                         .uncovered = result->times.uncovered,
+                                         .parallel = result->times.parallel,
                                          .spans = result->calls,
                                          .count = copy_spans(k, result)};
     if (!stats_keep(a->stats, &request, k->spans)) {

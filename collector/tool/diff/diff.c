@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/query_slow.h"
 #include "tool/command.h"
 #include "tool/diff/print.h"
 #include "tool/node.h"
@@ -17,9 +18,9 @@ const char diff_help[] =
     "\n"
     "Compares two stretches of time: for each identity how the mean, the percentiles and the share\n"
     "of errors of its requests have changed, whether that is more than chance, and where a change of\n"
-    "the mean comes from. Its parts add up to it: the time of each tier itself, what no tier covers,\n"
-    "and what ran in parallel (which counts once). Where a tier waits longer for another process,\n"
-    "that is its own time.\n"
+    "the mean comes from. Its parts add up to it: the time of each tier itself, waiting until calls\n"
+    "of a tier began, what no tier covers, and what ran in parallel (which counts once). They are\n"
+    "rounded so that they add up to the change as it is shown.\n"
     "\n"
     "  --db FILE              the database that kprof-collector writes\n"
     "  --before FROM..UNTIL   lengths back from now such as 2h..1h, or times such as 12:00..12:30,\n"
@@ -34,8 +35,11 @@ const char diff_help[] =
     "The JSON object has before and after (from, until, resolution_s, verdict, bias) and rows, one\n"
     "for each identity and tier: calls_before, calls_after; mean_us, p50_us, p90_us, p99_us,\n"
     "p999_us, errors (share of calls) and per_s, each with before, after and sure (more than\n"
-    "chance); and where tier is _total, parts: kind (self, uncovered, overlap), tier, before_us,\n"
-    "after_us, and as estimates beside the sum waited_before_us and waited_after_us.\n"
+    "chance); waiting: apart, or in_self where the rows are of an old version, which counted it\n"
+    "there, or mixed; and where tier is _total, parts: kind (self, waiting, uncovered, parallel),\n"
+    "tier, before_us, after_us. slow: what makes the slow ones of an identity slow that were kept\n"
+    "of the time after: identity, requests, mean_us (of all), slow_us (of these), and parts of the\n"
+    "difference (kind, tier, mean_us, slow_us).\n"
     "\n"
     "Exit status: 0, 1 past the limit, or when there is no data or no database, 2 when the command\n"
     "line is wrong.\n";
@@ -132,8 +136,9 @@ static int judge(const struct options *o, const struct compare *c) {
 
 // -- the command ----------------------------------------------------------------------------------
 
-static int show(const struct options *o, struct query_sums *before, struct query_sums *after) {
-    struct compare compare;
+static int show(const struct options *o, struct query_sums *before, struct query_sums *after,
+                struct query_sums *kept) {
+    struct compare compare = {0}, slow = {0};
     struct buffer out = buffer_make(OUTPUT_BYTES);
     if (before->count == 0 || after->count == 0) {
         return command_fail("diff", EXIT_FAILURE, "no complete requests in the time of --%s",
@@ -141,22 +146,26 @@ static int show(const struct options *o, struct query_sums *before, struct query
     }
     report_clean(before);
     report_clean(after);
-    if (!compare_make(&compare, before, after)) {
-        compare_free(&compare);
-        return command_fail("diff", EXIT_FAILURE, "no memory");
+    report_clean(kept);
+    int status = EXIT_SUCCESS;
+    if (!compare_make(&compare, before, after) || !compare_slow(&slow, after, kept)) {
+        status = command_fail("diff", EXIT_FAILURE, "no memory");
+    } else if (o->json) {
+        compare_json(&compare, before, after, &slow, NULL, &out);
+    } else {
+        diff_table(&(struct diff_shown){&compare, before, after, &slow, "_total", false}, &out);
     }
-    o->json ? compare_json(&compare, before, after, NULL, &out)
-            : diff_table(&compare, before, after, &out);
-    int status = command_print("diff", &out);
+    status = status == EXIT_SUCCESS ? command_print("diff", &out) : status;
     status = status == EXIT_SUCCESS ? judge(o, &compare) : status;
     compare_free(&compare);
+    compare_free(&slow);
     return status;
 }
 
 int diff_main(int argc, char **argv) {
     struct options o;
     struct store *store;
-    struct query_sums before = {0}, after = {0};
+    struct query_sums before = {0}, after = {0}, kept = {0};
     char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
     status =
@@ -165,12 +174,15 @@ int diff_main(int argc, char **argv) {
         return status;
     }
     o.after.node = o.before.node;
+    o.before.quantiles_of = o.after.quantiles_of = o.json ? NULL : "_total";
     status =
-        query_sums(store, &o.before, &before) && query_sums(store, &o.after, &after)
-            ? show(&o, &before, &after)
+        query_sums(store, &o.before, &before) && query_sums(store, &o.after, &after) &&
+                query_slow_sums(store, &o.after, &kept)
+            ? show(&o, &before, &after, &kept)
             : command_fail("diff", EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
     query_sums_free(&before);
     query_sums_free(&after);
+    query_sums_free(&kept);
     store_close(store);
     return status;
 }

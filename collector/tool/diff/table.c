@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text_amount.h"
@@ -11,7 +12,6 @@
 #include "tool/text.h"
 
 enum { CHANGE_BYTES = 48, PARTS = 5 };
-static const double small_part = 0.02; // of the change: such parts are not told
 
 bool diff_whole(const struct compare_row *row) {
     return strcmp(row->tier, "_total") == 0;
@@ -41,32 +41,99 @@ static void number(struct buffer *out, const char *name, const struct compare_nu
     buffer_printf(out, " %+8.1f %%%s\n", 100 * diff_share(n), n->sure ? "  more than chance" : "");
 }
 
-static const char *name_of(const struct compare_part *p) {
+static void name_of(const struct compare_part *p, struct buffer *out) {
     switch (p->kind) {
     case COMPARE_SELF:
-        return p->tier;
+        buffer_text(out, p->tier);
+        break;
+    case COMPARE_WAITING:
+        buffer_printf(out, "waiting before %s", p->tier);
+        break;
     case COMPARE_UNCOVERED:
-        return "what no tier covers";
-    default:
-        return "work in parallel";
+        buffer_text(out, "what no tier covers");
+        break;
+    case COMPARE_PARALLEL:
+        buffer_text(out, "work in parallel");
     }
 }
 
-// "  that is +6.1 ms db, +1.7 ms render": the parts add up to the change of the mean.
-static void explain(struct buffer *out, const struct compare_row *row) {
-    double whole = fabs(row->mean_ns.after - row->mean_ns.before);
-    bool first = true;
-    for (uint32_t i = 0; i < row->part_count && i < PARTS; i++) {
-        const struct compare_part *p = &row->parts[i];
-        double by = p->after_ns - p->before_ns;
-        char text[CHANGE_BYTES];
-        if (fabs(by) < small_part * whole || by == 0) {
-            break;
-        }
-        buffer_printf(out, "%s%s %s", first ? "  that is  " : ", ", change(by, text), name_of(p));
-        first = false;
+// Multiples of a grid as text, "+8.2" for 82 of 0.1.
+static void signed_digits(struct buffer *out, int64_t n, int decimals) {
+    double value = fabs((double)n) / (decimals > 0 ? 10 : 1);
+    buffer_printf(out, "%s%.*f", n < 0 ? "-" : "+", decimals, value);
+}
+
+bool diff_parts(const struct compare_row *row, struct buffer *out) {
+    const char *unit;
+    int decimals;
+    uint32_t told = 0, others = 0;
+    int64_t rest = 0, *parts = calloc(row->part_count + 1, sizeof *parts);
+    double change = fabs(row->mean_ns.after - row->mean_ns.before);
+    double digit = text_duration_digit(change, &unit, &decimals);
+    if (!parts) {
+        out->failed = true;
+        return false;
     }
-    buffer_text(out, first ? "" : "\n");
+    int64_t whole = compare_rounded(row, digit, parts);
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        if (parts[i] == 0) {
+            continue;
+        }
+        if (told == PARTS) {
+            others++;
+            rest += parts[i];
+            continue;
+        }
+        if (told++ == 0) {
+            buffer_text(out, " ");
+            signed_digits(out, whole, decimals);
+            buffer_printf(out, " %s:", unit);
+        }
+        buffer_text(out, told == 1 ? " " : ", ");
+        signed_digits(out, parts[i], decimals);
+        buffer_text(out, " ");
+        name_of(&row->parts[i], out);
+    }
+    if (others > 0) {
+        buffer_text(out, ", ");
+        signed_digits(out, rest, decimals);
+        buffer_printf(out, " in %u other%s", others, text_plural(others));
+    }
+    free(parts);
+    return told > 0;
+}
+
+static void explain(struct buffer *out, const struct compare_row *row) {
+    if (row->split == COMPARE_MIXED) {
+        buffer_text(out,
+                    "  where it comes from is not known: the rows of one time have waiting within "
+                    "self time, those of the other apart\n");
+        return;
+    }
+    size_t before = out->len;
+    buffer_text(out, "  that is ");
+    if (!diff_parts(row, out)) {
+        out->len = before;
+        return;
+    }
+    buffer_text(out, row->split == COMPARE_IN_SELF
+                         ? "; waiting is within the self time of who waits, in rows so old\n"
+                         : "\n");
+}
+
+void diff_slow(const struct compare *slow, struct buffer *out) {
+    for (uint32_t i = 0; i < slow->count; i++) {
+        const struct compare_row *row = &slow->rows[i];
+        size_t before = out->len;
+        buffer_printf(out, "%s%s: %llu kept, against the mean",
+                      i == 0 ? "\nWhat makes slow ones slow:\n  " : "  ", row->identity,
+                      (unsigned long long)row->after->calls);
+        if (row->part_count > 0 && diff_parts(row, out)) {
+            buffer_text(out, "\n");
+        } else {
+            out->len = before;
+        }
+    }
 }
 
 static void errors(struct buffer *out, const struct compare_row *row) {
@@ -79,19 +146,26 @@ static void errors(struct buffer *out, const struct compare_row *row) {
     }
 }
 
-static void block(struct buffer *out, const struct compare_row *row) {
+static void block(struct buffer *out, const struct diff_shown *d, const struct compare_row *row) {
+    static const char *const quantiles[COMPARE_QUANTILES] = {"p50", "p90", "p99", "p99.9"};
     char before[TEXT_GROUPED_BYTES], after[TEXT_GROUPED_BYTES];
-    bool all = strcmp(row->identity, "_total") == 0;
-    buffer_printf(out, "\n%s: %s requests -> %s\n", all ? "all together" : row->identity,
-                  text_grouped(row->before ? row->before->calls : 0, before),
-                  text_grouped(row->after ? row->after->calls : 0, after));
+    bool all = strcmp(row->identity, "_total") == 0, whole = diff_whole(row);
+    buffer_printf(
+        out, "\n%s%s%s: %s %s -> %s\n", all ? "all together" : row->identity, whole ? "" : ", ",
+        whole ? "" : row->tier, text_grouped(row->before ? row->before->calls : 0, before),
+        whole ? "requests" : "calls", text_grouped(row->after ? row->after->calls : 0, after));
     if (!row->before || !row->after) {
         return;
     }
     number(out, "mean", &row->mean_ns);
-    explain(out, row);
-    number(out, "p50", &row->quantiles_ns[0]);
-    number(out, "p99", &row->quantiles_ns[2]);
+    if (whole) {
+        explain(out, row);
+    }
+    for (int q = 0; q < COMPARE_QUANTILES; q++) {
+        if (d->percentiles || q % 2 == 0) {
+            number(out, quantiles[q], &row->quantiles_ns[q]);
+        }
+    }
     errors(out, row);
 }
 
@@ -107,15 +181,17 @@ static void stretch(struct buffer *out, const char *name, const struct query_sum
     buffer_text(out, "\n");
 }
 
-void diff_table(const struct compare *c, const struct query_sums *before,
-                const struct query_sums *after, struct buffer *out) {
-    stretch(out, "before", before);
-    stretch(out, "after", after);
-    for (uint32_t i = 0; i < c->count; i++) {
-        if (diff_whole(&c->rows[i])) {
-            block(out, &c->rows[i]);
+void diff_table(const struct diff_shown *d, struct buffer *out) {
+    stretch(out, "before", d->before);
+    stretch(out, "after", d->after);
+    for (uint32_t i = 0; i < d->compare->count; i++) {
+        if (strcmp(d->compare->rows[i].tier, d->tier) == 0) {
+            block(out, d, &d->compare->rows[i]);
         }
     }
-    buffer_text(out, "\nmore than chance: at 1 %; means by Welch's t, percentiles by their order "
-                     "statistics, errors by two proportions.\n");
+    diff_slow(d->slow, out);
+    buffer_text(
+        out, "\nmore than chance: at 1 %; means by Welch's t, percentiles by their order "
+             "statistics, errors by two proportions.\nBoth times are rounded to the buckets that "
+             "are kept; parts are rounded so that they add up to the change.\n");
 }

@@ -149,7 +149,8 @@ void doctor_collector(struct doctor *d, struct reach *reach) {
 
 static void look_at_ledger(struct doctor *d, struct store *s, const struct doctor_about *about) {
     struct query_sums sums;
-    struct query lately = {clock_wall() / 1000000000 - RECENT_S, INT64_MAX, NULL, NULL};
+    struct query lately = {
+        .from_s = clock_wall() / 1000000000 - RECENT_S, .until_s = INT64_MAX, .quantiles_of = ""};
     if (query_sums(s, &lately, &sums) && sums.has_ledger) {
         const char *verdict = trust_verdict(&sums);
         bool good = strcmp(verdict, "ok") == 0;

@@ -24,6 +24,9 @@ void report_clean_costs(struct costs *costs);
 void report_trust(const struct report *r, struct buffer *out);
 // The table, its legend and the ledger's line.
 void report_table(const struct report *r, enum report_of of, struct buffer *out);
+// The percentiles of a tier's calls ("_total": of requests), of each identity, and the ledger's
+// line.
+void report_percentiles(const struct report *r, const char *tier, struct buffer *out);
 // The ledger's line alone: what the numbers rest on, and the time they are of.
 void report_ledger(const struct report *r, struct buffer *out);
 // The notes of that time, one a line; at most REPORT_NOTES, the latest. Nothing when there are

@@ -4,14 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text_time.h"
 #include "base/time_math.h"
+#include "store/query_slow.h"
 #include "tool/command.h"
+#include "tool/diff/print.h"
 #include "tool/node.h"
 #include "tool/report/print.h"
 #include "tool/text.h"
 
-enum { OUTPUT_BYTES = 64 << 20 };
+enum { OUTPUT_BYTES = 64 << 20, SECOND_NS = 1000000000 };
 
 const char report_help[] =
     "usage: kprof report --db FILE [OPTIONS]\n"
@@ -30,6 +33,13 @@ const char report_help[] =
     "                  from the others\n"
     "  --identity NAME only this identity\n"
     "  --wait          the waiting before each tier in the table, instead of its time\n"
+    "  --percentiles   p50, p90, p99 and p99.9 of requests instead of the time in tiers, and what\n"
+    "                  makes the slow ones slow that were kept: the parts of the difference to the\n"
+    "                  mean, the largest first\n"
+    "  --tier NAME     the calls of this tier alone, as --percentiles has requests\n"
+    "  --compare-to WHEN\n"
+    "                  against another time that is as long, as kprof diff does: before (right before\n"
+    "                  it), \"1h before\" (so much earlier), yesterday, \"last week\"\n"
     "  --cost          what tracing costs, tier by tier, and advice where it is much\n"
     "  --json          one JSON object instead of the table\n"
     "\n"
@@ -37,9 +47,15 @@ const char report_help[] =
     "the table), rows, ledger, bias, stale_tiers and findings.\n"
     "rows: one for each identity and tier with calls; \"_total\" is all identities, and the whole\n"
     "request. Each has identity, tier, requests, calls, errors, async_calls, total_us, self_us,\n"
-    "async_us, wait_us, gc_us, off_cpu_us; of all calls mean_us, stddev_us, min_us, max_us, p25_us,\n"
-    "p50_us, p75_us, p90_us, p95_us, p99_us, p999_us; and the table's numbers: per_request_us,\n"
-    "async_per_request_us, wait_per_request_us.\n"
+    "async_us, wait_us, gc_us, off_cpu_us; waiting_us, the waiting until calls began, each moment of\n"
+    "a request once, and of _total parallel_us: what counts more than once. self_us of _total is what\n"
+    "no tier covers. So self_us and waiting_us of all tiers, and self_us less parallel_us of _total,\n"
+    "add up to total_us of _total. Of all calls mean_us, stddev_us, min_us, max_us, p25_us, p50_us,\n"
+    "p75_us, p90_us, p95_us, p99_us, p999_us; and the table's numbers: per_request_us,\n"
+    "async_per_request_us, wait_per_request_us, waiting_per_request_us.\n"
+    "slow, with --percentiles or --tier: what makes the slow ones slow. Each has identity, requests\n"
+    "(that were kept), mean_us (of all), slow_us (of these), parts: kind (self, waiting, uncovered,\n"
+    "parallel), tier, mean_us, slow_us.\n"
     "ledger: the columns of the view of that name. Its verdict is ok, unclear, lossy or paused.\n"
     "bias: \"low\" where so many long requests are missing that the true times are higher, else null.\n"
     "stale_tiers: where calls came after their request was over: tier, calls, stale_calls.\n"
@@ -59,6 +75,8 @@ const char report_help[] =
     "none and all: what names no tier, and the whole stream. estimate: the constants.\n"
     "What is not known is null.\n"
     "\n"
+    "With --compare-to it is that of kprof diff.\n"
+    "\n"
     "Exit status: 0, 1 when there is no data or no database, 2 when the command line is wrong.\n";
 
 // -- the command ----------------------------------------------------------------------------------
@@ -67,6 +85,8 @@ struct options {
     const char *db;
     struct query query;
     enum report_of of;
+    const char *tier, *against; // NULL: not asked for
+    bool percentiles;
     bool cost;
     bool json;
 };
@@ -82,6 +102,16 @@ static int check(const struct options *o) {
         return command_fail("report", EXIT_USAGE,
                             "--cost is a table of its own, of all identities: not with %s",
                             o->query.identity ? "--identity" : "--wait");
+    }
+    if ((o->percentiles || o->tier || o->against) && (o->cost || o->of == REPORT_WAIT)) {
+        return command_fail("report", EXIT_USAGE, "%s is a table of its own: not with %s",
+                            o->against ? "--compare-to"
+                            : o->tier  ? "--tier"
+                                       : "--percentiles",
+                            o->cost ? "--cost" : "--wait");
+    }
+    if (o->against && o->query.from_s == INT64_MIN) {
+        return command_fail("report", EXIT_USAGE, "--compare-to: of which time? Say --since TIME");
     }
     return EXIT_SUCCESS;
 }
@@ -108,6 +138,15 @@ static int take(void *to, int option, const char *value) {
     case 'c':
         o->cost = true;
         break;
+    case 'p':
+        o->percentiles = true;
+        break;
+    case 't':
+        o->tier = value;
+        break;
+    case 'a':
+        o->against = value;
+        break;
     default:
         o->json = true;
     }
@@ -116,15 +155,12 @@ static int take(void *to, int option, const char *value) {
 
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
-        {"db", required_argument, NULL, 'd'},
-        {"since", required_argument, NULL, 's'},
-        {"until", required_argument, NULL, 'u'},
-        {"node", required_argument, NULL, 'n'},
-        {"identity", required_argument, NULL, 'i'},
-        {"wait", no_argument, NULL, 'w'},
-        {"cost", no_argument, NULL, 'c'},
-        {"json", no_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
+        {"db", required_argument, NULL, 'd'},       {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'},    {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'}, {"wait", no_argument, NULL, 'w'},
+        {"cost", no_argument, NULL, 'c'},           {"percentiles", no_argument, NULL, 'p'},
+        {"tier", required_argument, NULL, 't'},     {"compare-to", required_argument, NULL, 'a'},
+        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
     };
     *o = (struct options){.query = {.from_s = INT64_MIN, .until_s = INT64_MAX}};
     int status = command_options(argc, argv, options, take, o);
@@ -164,19 +200,36 @@ static bool no_memory(struct buffer *out) {
     return true;
 }
 
+static bool has_tier(const struct query_sums *sums, const char *tier) {
+    bool found = false;
+    for (uint32_t i = 0; i < sums->count; i++) {
+        found = found || strcmp(sums->rows[i].tier, tier) == 0;
+    }
+    return found;
+}
+
 // The times and what they rest on. Returns whether there is something to show, whatever became of
 // it.
-static bool show_times(const struct options *o, const struct report *report, struct buffer *out) {
-    bool any = report->sums->count > 0;
+static bool show_times(const struct options *o, const struct report *report,
+                       struct query_sums *kept, struct buffer *out) {
+    struct compare slow = {0};
+    bool details = o->percentiles || o->tier;
+    const char *tier = o->tier ? o->tier : "_total";
+    bool any = report->sums->count > 0 && has_tier(report->sums, tier);
+    if (details && !compare_slow(&slow, report->sums, kept)) {
+        return no_memory(out);
+    }
     if (o->json) {
-        report_json(report, out);
+        report_json(report, o->tier, details ? &slow : NULL, out);
     } else if (any) {
         report_trust(report, out);
-        report_table(report, o->of, out);
+        details ? report_percentiles(report, tier, out) : report_table(report, o->of, out);
+        diff_slow(&slow, out);
     } else if (report->sums->has_ledger) {
         report_trust(report, out);
         report_ledger(report, out);
     }
+    compare_free(&slow);
     return any;
 }
 
@@ -211,15 +264,16 @@ static bool show_notes(struct store *store, const struct options *o, struct buff
 }
 
 static int show(struct store *store, const struct options *o, struct query_sums *sums,
-                struct costs *costs) {
+                struct query_sums *kept, struct costs *costs) {
     struct report report;
     struct buffer out = buffer_make(OUTPUT_BYTES);
     report_clean(sums);
+    report_clean(kept);
     report_clean_costs(costs);
     if (!report_make(&report, sums)) {
         return command_fail("report", EXIT_FAILURE, "no memory");
     }
-    bool any = o->cost ? show_cost(o, &report, costs, &out) : show_times(o, &report, &out);
+    bool any = o->cost ? show_cost(o, &report, costs, &out) : show_times(o, &report, kept, &out);
     bool whole = !any || o->cost || o->json || show_notes(store, o, &out);
     int status = command_print("report", &out);
     if (!whole && status == EXIT_SUCCESS) {
@@ -233,11 +287,82 @@ static int show(struct store *store, const struct options *o, struct query_sums 
     return status;
 }
 
+// Against another time.
+static int show_compared(const struct options *o, struct query_sums *before,
+                         struct query_sums *after, struct query_sums *kept) {
+    struct compare compare = {0}, slow = {0};
+    struct buffer out = buffer_make(OUTPUT_BYTES);
+    const char *tier = o->tier ? o->tier : "_total";
+    int status = EXIT_SUCCESS;
+    if (!has_tier(before, tier) || !has_tier(after, tier)) {
+        return command_fail("report", EXIT_FAILURE, "--compare-to: no %s in the time %s",
+                            o->tier ? "calls of that tier" : "complete requests",
+                            has_tier(after, tier) ? "to compare with" : "asked for");
+    }
+    report_clean(before);
+    report_clean(after);
+    report_clean(kept);
+    if (!compare_make(&compare, before, after) || !compare_slow(&slow, after, kept)) {
+        status = command_fail("report", EXIT_FAILURE, "no memory");
+    } else if (o->json) {
+        compare_json(&compare, before, after, &slow, o->tier, &out);
+    } else {
+        diff_table(&(struct diff_shown){&compare, before, after, &slow, tier, o->percentiles},
+                   &out);
+    }
+    compare_free(&compare);
+    compare_free(&slow);
+    return status == EXIT_SUCCESS ? command_print("report", &out) : status;
+}
+
+static int compared(struct store *store, const struct options *o) {
+    struct query before_q = o->query, after_q = o->query;
+    struct query_sums before = {0}, after = {0}, kept = {0};
+    int64_t from, until;
+    before_q.quantiles_of = after_q.quantiles_of = o->json ? NULL : o->tier ? o->tier : "_total";
+    after_q.until_s = o->query.until_s == INT64_MAX ? clock_wall() / SECOND_NS : o->query.until_s;
+    const char *why = text_against_parse(o->against, time_of_seconds(after_q.from_s),
+                                         time_of_seconds(after_q.until_s), &from, &until);
+    if (why) {
+        return command_fail("report", EXIT_USAGE, "--compare-to %s %s", o->against, why);
+    }
+    before_q.from_s = from / SECOND_NS;
+    before_q.until_s = until / SECOND_NS;
+    int status = query_sums(store, &before_q, &before) && query_sums(store, &after_q, &after) &&
+                         query_slow_sums(store, &after_q, &kept)
+                     ? show_compared(o, &before, &after, &kept)
+                     : command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o->db,
+                                    store_error(store));
+    query_sums_free(&before);
+    query_sums_free(&after);
+    query_sums_free(&kept);
+    return status;
+}
+
+static int plain(struct store *store, const struct options *o) {
+    struct query_sums sums = {0}, kept = {0};
+    struct costs costs = {0};
+    bool details = o->percentiles || o->tier;
+    struct query q = o->query;
+    q.quantiles_of = o->json    ? NULL
+                     : !details ? "" // none
+                     : o->tier  ? o->tier
+                                : "_total";
+    int status = query_sums(store, &q, &sums) &&
+                         (!o->cost || query_costs(store, &o->query, &costs)) &&
+                         (!details || query_slow_sums(store, &o->query, &kept))
+                     ? show(store, o, &sums, &kept, &costs)
+                     : command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o->db,
+                                    store_error(store));
+    costs_free(&costs);
+    query_sums_free(&sums);
+    query_sums_free(&kept);
+    return status;
+}
+
 int report_main(int argc, char **argv) {
     struct options o;
     struct store *store;
-    struct query_sums sums;
-    struct costs costs = {0};
     char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
     status =
@@ -245,14 +370,7 @@ int report_main(int argc, char **argv) {
     if (status != EXIT_SUCCESS) {
         return status;
     }
-    if (query_sums(store, &o.query, &sums) && (!o.cost || query_costs(store, &o.query, &costs))) {
-        status = show(store, &o, &sums, &costs);
-    } else {
-        status =
-            command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
-    }
-    costs_free(&costs);
-    query_sums_free(&sums);
+    status = o.against ? compared(store, &o) : plain(store, &o);
     store_close(store);
     return status;
 }

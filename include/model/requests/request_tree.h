@@ -22,6 +22,18 @@
 // sent before that came back. Whether a span that is not the first of its process was brought by
 // another message from the same sender shows only by such a thing in between. A spawned process
 // that was somebody's sender before its first span has not waited since its spawn.
+//
+// So each moment of a request is worth something once, but for what runs in parallel:
+//   - self time of a span: none of its child spans covers it, nor does it wait for one of them to
+//     begin;
+//   - waiting: a span, or the request where no span runs, waits for a child span to begin that
+//     begins within it: from when the child's message was sent, as said above, but not before all
+//     its child spans up to then were over (of the request: all spans). Where several wait at once
+//     the moment is one of waiting, and the span's that began first;
+//   - uncovered: no span runs, and the request does not wait for one.
+// Spans that end after their request cover nothing and nobody waits for them: who called them has
+// gone on. Self times, waiting and what is uncovered add up to the request's duration and
+// `parallel`, which is never negative.
 #pragma once
 
 #include <stdbool.h>
@@ -53,8 +65,18 @@ struct span {
     // in: 0. For the first span that a message brought to its process: from the sender's last event
     // to its start, ns
     int64_t wait;
-    // duration less the union of what child spans cover, ns; 0 for open and async spans
+    // of `wait`, what is waiting of the request, each moment once, ns; 0 for open and async spans
+    int64_t waiting;
+    // duration less what child spans cover and the waiting for them, ns; 0 for open and async spans
     int64_t self;
+};
+
+// What a request's time was, ns.
+struct tree_times {
+    int64_t uncovered; // neither a span's nor waiting
+    int64_t waiting;   // of all spans
+    int64_t
+        parallel; // what counts more than once: self of all spans + waiting + uncovered - duration
 };
 
 struct request_tree; // scratch memory, reused
@@ -87,6 +109,5 @@ struct tree_request {
 };
 
 // Works out the tree of the request whose spans and spawns stand in the scratch. Afterwards
-// request_tree_spans holds the spans ordered by start with the out fields set. Returns the
-// request's self time: its duration less the union of all spans.
-int64_t request_tree_build(struct request_tree *t, const struct tree_request *request);
+// request_tree_spans holds the spans ordered by start with the out fields set.
+struct tree_times request_tree_build(struct request_tree *t, const struct tree_request *request);

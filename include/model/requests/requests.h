@@ -73,7 +73,7 @@ struct request_result {
     // of complete and cut requests; of others the time of the first and last message seen
     int64_t begin;
     int64_t end;
-    int64_t self;             // of complete and cut requests: what no span covers
+    struct tree_times times;  // of complete and cut requests
     const struct span *spans; // of complete and cut requests, as request_tree_build leaves them
     uint32_t count;
     uint32_t calls; // spans that it had; more than count when it was cut

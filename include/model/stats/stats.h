@@ -28,12 +28,20 @@ struct stat_key {
 // (duration_ns) that stands behind it.
 //   requests     that touched the tier
 //   total_ns     outermost calls, async ones not counted
-//   self_ns      of the calls counted in total_ns, less what child spans cover
+//   self_ns      of the calls that were not async, less what child spans cover and the waiting for
+//                them; of "_total": what no tier covers, nor is waiting
 //   async_ns     of the async calls
 //   wait_ns      before the calls, from what their caller last did (request_tree.h)
 //   gc_ns        garbage collection while a call was innermost; 0 unless traced
 //   off_cpu_ns   the same for being scheduled out
+//   waiting_ns   of the requests, until calls of the tier began: each moment once (request_tree.h);
+//                of "_total": until calls of any tier did
+//   parallel_ns  of "_total" alone: what counts more than once in the self times of the tiers, what
+//                no tier covers, and waiting
 #define STAT_SUMS(COUNT, TIME)                                                                     \
+    STAT_WHOLE(COUNT, TIME)                                                                        \
+    STAT_SPLIT(TIME)
+#define STAT_WHOLE(COUNT, TIME)                                                                    \
     COUNT(requests)                                                                                \
     COUNT(calls)                                                                                   \
     COUNT(errors)                                                                                  \
@@ -44,6 +52,10 @@ struct stat_key {
     TIME(wait)                                                                                     \
     TIME(gc)                                                                                       \
     TIME(off_cpu)
+// Those that old rows do not have: there the waiting is in the self time of who waits.
+#define STAT_SPLIT(TIME)                                                                           \
+    TIME(waiting)                                                                                  \
+    TIME(parallel)
 
 // The quantiles of durations that are stored; and, as SENT, those that rows have on their way out
 // of the collector too (app/rows.h).
@@ -136,6 +148,7 @@ struct path_row {
     uint64_t self_ns;
     uint64_t async_ns;
     uint64_t wait_ns;
+    uint64_t waiting_ns;  // as above
     uint64_t duration_ns; // sum of all calls' durations
     uint64_t min_ns;
     uint64_t max_ns;
@@ -165,6 +178,7 @@ struct kept_span {
     int64_t duration; // 0 when open
     int64_t self;
     int64_t wait;
+    int64_t waiting;
     int64_t gc;
     int64_t off_cpu;
     uint64_t pid; // message_pid_text shows it
@@ -192,9 +206,10 @@ struct kept_request {
     uint64_t label;   // that all parts of a request have in common; 0: not known
     int64_t begin;    // ns since 1970 UTC
     int64_t duration; // ns
-    uint32_t spans;   // that it had; of them
-    uint32_t count;   // are kept, the first by start
-    uint32_t first;   // where they begin in stats_kept_spans
+    int64_t uncovered, parallel; // of it, ns (struct tree_times)
+    uint32_t spans;              // that it had; of them
+    uint32_t count;              // are kept, the first by start
+    uint32_t first;              // where they begin in stats_kept_spans
 };
 
 struct stats; // opaque

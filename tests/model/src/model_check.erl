@@ -127,7 +127,14 @@ columns(Features, Requests, Pauses) ->
                 true -> [ns("sum(gc_us)"), ns("sum(off_cpu_us)")];
                 false -> ["0", "0"]
             end ++
-            [ns("min(min_us)"), ns("max(max_us)")]
+            [
+                case lists:member(wait, Features) of
+                    true -> ns("sum(waiting_us)");
+                    false -> "0"
+                end,
+                ns("min(min_us)"),
+                ns("max(max_us)")
+            ]
     ).
 
 stored(Base, Features) ->
@@ -242,7 +249,7 @@ shown(_, Numbers, Features) ->
 without(Absent, Numbers) ->
     lists:foldl(
         fun
-            (wait, N) -> setelement(8, N, 0);
+            (wait, N) -> setelement(8, setelement(11, N, 0), 0);
             (gc, N) -> setelement(9, setelement(10, N, 0), 0)
         end,
         Numbers,
@@ -254,7 +261,9 @@ differing(none, Stored) ->
 differing(Truth, none) ->
     io_lib:format("not stored: ~w", [Truth]);
 differing(Truth, Stored) ->
-    Names = [requests, calls, errors, async_calls, total, self, async, wait, gc, off_cpu, min, max],
+    Names =
+        [requests, calls, errors, async_calls, total, self, async, wait, gc, off_cpu, waiting] ++
+            [min, max],
     lists:join(", ", [
         io_lib:format("~s is ~b, stored ~b", [Name, T, S])
      || {Name, T, S} <- lists:zip3(Names, tuple_to_list(Truth), tuple_to_list(Stored)), T =/= S

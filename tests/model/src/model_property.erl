@@ -76,8 +76,8 @@ same(Identity, Truth, Stored, Features) ->
 %% Calls, errors, and how long they took.
 own(Rows) ->
     tiers(
-        fun({Of, Calls, Errors, Async, Total, _, Late, _, _, _, Min, Max}) ->
-            {Of, Calls, Errors, Async, Total, 0, Late, 0, 0, 0, Min, Max}
+        fun({Of, Calls, Errors, Async, Total, _, Late, _, _, _, _, Min, Max}) ->
+            {Of, Calls, Errors, Async, Total, 0, Late, 0, 0, 0, 0, Min, Max}
         end,
         Rows
     ).
@@ -86,8 +86,8 @@ in_time(Rows) ->
     maps:filter(
         fun(_, Numbers) -> element(2, Numbers) > 0 end,
         tiers(
-            fun({_, Calls, _, Async, Total, _, _, _, _, _, _, _}) ->
-                {0, Calls - Async, 0, 0, Total, 0, 0, 0, 0, 0, 0, 0}
+            fun({_, Calls, _, Async, Total, _, _, _, _, _, _, _, _}) ->
+                {0, Calls - Async, 0, 0, Total, 0, 0, 0, 0, 0, 0, 0, 0}
             end,
             Rows
         )

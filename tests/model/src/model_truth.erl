@@ -25,8 +25,8 @@
 
 %% @doc For each identity the numbers of its complete requests; the ledger; and what was found out.
 %%   rows: identity => #{{tier, Name} | {path, Text} => Numbers}
-%%   Numbers: {requests, calls, errors, async_calls, total, self, async, wait, gc, off, min, max},
-%%     times in ns
+%%   Numbers: {requests, calls, errors, async_calls, total, self, async, wait, gc, off, waiting,
+%%     min, max}, times in ns
 %%   ledger: column => number
 %%   blind: of the requests with calls without values those that are complete, and the others
 %%   wrong: what the rules must not do
@@ -169,9 +169,10 @@ request_rows(#req{start = Begin, stop = End, error = Error} = R, Seen) ->
     Spans = lists:keysort(#span.start, Seen),
     {Parents, Waits} = parents(R, Spans),
     ById = maps:from_list([{S#span.id, S} || S <- Spans]),
-    Children = maps:groups_from_list(fun(#span{id = Id}) -> maps:get(Id, Parents) end, Spans),
+    Times = moments(Begin, End, Spans, Parents, Waits),
+    Waiting = lists:sum([T || {{waiting, _}, T} <- maps:to_list(Times)]),
     Whole =
-        {1, 1, count(Error), 0, End - Begin, uncovered(Begin, End, Spans), 0, 0, 0, 0,
+        {1, 1, count(Error), 0, End - Begin, maps:get({self, none}, Times, 0), 0, 0, 0, 0, Waiting,
             End - Begin, End - Begin},
     lists:foldl(
         fun
@@ -183,7 +184,8 @@ request_rows(#req{start = Begin, stop = End, error = Error} = R, Seen) ->
                     End,
                     Parents,
                     ById,
-                    maps:get(S#span.id, Children, []),
+                    maps:get({self, S#span.id}, Times, 0),
+                    maps:get({waiting, S#span.id}, Times, 0),
                     maps:get(S#span.id, Waits, 0)
                 ),
                 first(
@@ -208,28 +210,28 @@ first(Tier, Rows) ->
     Key = {tier, atom_to_binary(Tier)},
     Rows#{Key := setelement(1, maps:get(Key, Rows), 1)}.
 
-numbers(#span{start = Start, stop = Stop} = S, End, Parents, ById, Children, Wait) ->
+numbers(#span{start = Start, stop = Stop} = S, End, Parents, ById, Self, Waiting, Wait) ->
     Duration = Stop - Start,
-    {Async, Total, Self, Late} =
+    {Async, Total, Late} =
         case Stop > End of
             true ->
-                {1, 0, 0, Duration};
+                {1, 0, Duration};
             false ->
                 {0,
                     case recursive(S, Parents, ById) of
                         true -> 0;
                         false -> Duration
-                    end, uncovered(Start, Stop, Children), 0}
+                    end, 0}
         end,
-    {0, 1, count(S#span.error), Async, Total, Self, Late, Wait, S#span.gc, S#span.off, Duration,
-        Duration}.
+    {0, 1, count(S#span.error), Async, Total, Self, Late, Wait, S#span.gc, S#span.off, Waiting,
+        Duration, Duration}.
 
 %% At a position, only a call that hangs below one of the same position is a recursion.
 at_path(
     #span{id = Id, tier = Tier, stop = Stop, start = Start},
     Parents,
     ById,
-    {_, _, _, 0, _, _, _, _, _, _, _, _} = Numbers
+    {_, _, _, 0, _, _, _, _, _, _, _, _, _} = Numbers
 ) ->
     case maps:get(Id, Parents) of
         Parent when is_map_key(Parent, ById), (map_get(Parent, ById))#span.tier =:= Tier ->
@@ -270,24 +272,64 @@ once([T, T | Rest]) -> once([T | Rest]);
 once([T | Rest]) -> [T | once(Rest)];
 once([]) -> [].
 
-%% How much of a stretch of time no span covers: cut at every border, piece by piece.
-uncovered(From, To, Spans) ->
-    Reach = fun
-        (open) -> To;
-        (Stop) -> Stop
-    end,
+%% What the time of a request is, cut at every border, piece by piece: {self, Id} of the spans that
+%% run (none: of the request itself), {waiting, Id} of the one that is waited for; where there are
+%% several, of the one that begins first. Spans that end after the request are nothing.
+moments(Begin, End, Spans, Parents, Waits) ->
+    InTime = [S || #span{stop = Stop} = S <- Spans, Stop =/= open, Stop =< End],
+    Sent = fun(#span{id = Id, start = Start}) -> Start - maps:get(Id, Waits, 0) end,
     Borders = lists:usort(
-        [From, To] ++
-            [T || #span{start = A, stop = B} <- Spans, T <- [A, Reach(B)], T > From, T < To]
+        [Begin, End] ++
+            [
+                T
+             || #span{start = A, stop = B} = S <- InTime,
+                T <- [A, B, Sent(S)],
+                T > Begin,
+                T < End
+            ]
     ),
-    Pieces = lists:zip(lists:droplast(Borders), tl(Borders)),
-    lists:sum([
-        B - A
-     || {A, B} <- Pieces,
-        not lists:any(
-            fun(#span{start = S, stop = E}) -> S =< A andalso Reach(E) >= B end, Spans
-        )
-    ]).
+    Below = maps:groups_from_list(fun(#span{id = Id}) -> maps:get(Id, Parents) end, InTime),
+    lists:foldl(
+        fun({A, B}, Times) ->
+            Open = [S || #span{start = From, stop = To} = S <- InTime, From =< A, To >= B],
+            Children = fun(Id) -> maps:get(Id, Below, []) end,
+            Above =
+                [{Id, To, Children(Id), Children(Id)} || #span{id = Id, stop = To} <- Open] ++
+                    [{none, End, Children(none), InTime} || Open =:= []],
+            Is = [
+                {Id, waited(A, To, Own, All, Sent)}
+             || {Id, To, Own, All} <- Above, not covered(A, B, Own)
+            ],
+            Awaited = lists:keysort(#span.start, [S || {_, #span{} = S} <- Is]),
+            lists:foldl(
+                fun(Key, So) -> maps:update_with(Key, fun(T) -> T + B - A end, B - A, So) end,
+                Times,
+                [{self, Id} || {Id, none} <- Is] ++
+                    [{waiting, S#span.id} || S <- lists:sublist(Awaited, 1)]
+            )
+        end,
+        #{},
+        lists:zip(lists:droplast(Borders), tl(Borders))
+    ).
+
+covered(A, B, Spans) ->
+    lists:any(fun(#span{start = From, stop = To}) -> From =< A andalso To >= B end, Spans).
+
+%% The first of the children for which is waited at a time: not while one of those that begin before
+%% it runs, or is still to come, nor when it begins only after the end.
+waited(Time, End, Children, All, Sent) ->
+    Candidates = [
+        S
+     || #span{start = Start} = S <- Children,
+        Start > Time,
+        Start =< End,
+        Sent(S) =< Time,
+        not lists:any(fun(#span{start = T, stop = To}) -> T < Start andalso To > Time end, All)
+    ],
+    case Candidates of
+        [First | _] -> First;
+        [] -> none
+    end.
 
 %% -- parents --------------------------------------------------------------------------------------
 

@@ -309,10 +309,11 @@ relay(I) ->
         gamma(sleeps(3))
     end).
 
-%% The server is busy with something that is no request's when the client sends.
+%% The server is busy with something that is no request's when the client sends: for 20 ms, or as
+%% long as scenario_busy_ms says.
 -spec queued(atom()) -> term().
 queued(I) ->
-    ok = scenario_tiers:cast(one, sleeps(20)),
+    ok = scenario_tiers:cast(one, sleeps(persistent_term:get(scenario_busy_ms, 20))),
     ms(2),
     marked(I, fun() -> alpha(fun() -> call(one, fun() -> beta(sleeps(6)) end) end) end).
 

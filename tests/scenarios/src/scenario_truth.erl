@@ -269,8 +269,8 @@ involuntary(_) ->
 %% --- what kprof should say ---
 
 %% One line a tier and identity:
-%% identity|tier|calls|errors|async_calls|total_us|self_us|mean_us|wait_us, in the statistics' own
-%% terms.
+%% identity|tier|calls|errors|async_calls|total_us|self_us|mean_us|wait_us|waiting_us, in the
+%% statistics' own terms.
 -spec rows() -> [string()].
 rows() ->
     Spans = ets:tab2list(truth_spans),
@@ -283,7 +283,7 @@ rows() ->
     ),
     [
         lists:flatten(
-            io_lib:format("~s|~s|~b|~b|~b|~.1f|~.1f|~.1f|~.1f", [
+            io_lib:format("~s|~s|~b|~b|~b|~.1f|~.1f|~.1f|~.1f|~.1f", [
                 Identity,
                 Tier,
                 Calls,
@@ -292,47 +292,99 @@ rows() ->
                 | [
                     Ns / 1000
                  || Ns <-
-                        [Total, Self, Durations / Calls, Wait]
+                        [Total, Self, Durations / Calls, Wait, Waiting]
                 ]
             ])
         )
-     || {{Identity, Tier}, [Calls, Errors, Async, Total, Self, Durations, Wait]} <- lists:sort(
-            maps:to_list(Sums)
-        )
+     || {{Identity, Tier}, [Calls, Errors, Async, Total, Self, Durations, Wait, Waiting]} <-
+            lists:sort(maps:to_list(Sums))
     ].
 
 request_sums(
     #request{identity = Identity, start = Start, stop = Stop, outcome = Outcome}, Spans, Acc
 ) ->
     Duration = Stop - Start,
-    Self = Duration - covered(Spans, Start, Stop),
     ById = maps:from_list([{S#span.id, S} || S <- Spans]),
+    {Own, Waited} = own_times(Start, Stop, Spans),
+    Waiting = once(Waited),
     lists:foldl(
-        fun(S, Sums) ->
-            add({Identity, S#span.tier}, span_values(S, Stop, Spans, ById), Sums)
+        fun(#span{id = Id} = S, Sums) ->
+            Times = {maps:get(Id, Own, 0), maps:get(Id, Waiting, 0)},
+            add({Identity, S#span.tier}, span_values(S, Stop, Times, ById), Sums)
         end,
-        add({Identity, '_total'}, [1, error_of(Outcome), 0, Duration, Self, Duration, 0], Acc),
+        add(
+            {Identity, '_total'},
+            [1, error_of(Outcome), 0, Duration, map_get(top, Own), Duration, 0]
+                ++ [lists:sum(maps:values(Waiting))],
+            Acc
+        ),
         Spans
     ).
 
 span_values(
     #span{start = Start, stop = Stop, outcome = Outcome, wait = Wait}, RequestStop, _, _
 ) when Stop > RequestStop ->
-    [1, error_of(Outcome), 1, 0, 0, Stop - Start, Wait];
+    [1, error_of(Outcome), 1, 0, 0, Stop - Start, Wait, 0];
 span_values(
-    #span{id = Id, start = Start, stop = Stop, outcome = Outcome, wait = Wait} = S,
-    _,
-    Spans,
-    ById
+    #span{start = Start, stop = Stop, outcome = Outcome, wait = Wait} = S, _, {Self, Waiting}, ById
 ) ->
-    Duration = Stop - Start,
-    Self = Duration - covered([C || C <- Spans, C#span.parent =:= Id], Start, Stop),
     Total =
         case inside_itself(S, S#span.parent, ById) of
             true -> 0;
-            false -> Duration
+            false -> Stop - Start
         end,
-    [1, error_of(Outcome), 0, Total, Self, Duration, Wait].
+    [1, error_of(Outcome), 0, Total, Self, Stop - Start, Wait, Waiting].
+
+%% What of each span, and of the request itself (top), is its own time, and how it waited for those
+%% below it to begin: {From, Until, Id}. Spans that end after the request take nobody's time.
+own_times(Start, Stop, Spans) ->
+    InTime = lists:keysort(#span.start, [S || S <- Spans, S#span.stop =< Stop]),
+    {Uncovered, _, Waited} = own(top, Start, Stop, InTime),
+    lists:foldl(
+        fun(#span{id = Id, start = From, stop = To}, {Own, Waits}) ->
+            {Time, _, More} = own(Id, From, To, [C || C <- InTime, C#span.parent =:= Id]),
+            {Own#{Id => Time}, More ++ Waits}
+        end,
+        {#{top => Uncovered}, Waited},
+        InTime
+    ).
+
+own(Id, Start, Stop, Below) ->
+    lists:foldl(
+        fun(#span{start = Began, wait = Wait, parent = Parent} = S, {Own, Until, Waits}) ->
+            Waited = Parent =:= Id andalso Wait > 0 andalso Began > Until andalso Began =< Stop,
+            From = max(Until, case Waited of true -> Began - Wait; false -> Began end),
+            To = min(S#span.stop, Stop),
+            {
+                Own - max(0, To - From),
+                max(Until, To),
+                [{Began, From, S#span.id} || Waited] ++ Waits
+            }
+        end,
+        {Stop - Start, Start, []},
+        Below
+    ).
+
+%% Each moment of waiting once: it is that of the span which begins first.
+once(Waits) ->
+    {Times, _} = lists:foldl(
+        fun({Until, From, Id}, {Sums, Counted}) ->
+            Fresh = lists:foldl(
+                fun({A, B}, Left) ->
+                    lists:append([
+                        [{L, R} || {L, R} <- [{X, min(Y, A)}, {max(X, B), Y}], R > L]
+                     || {X, Y} <- Left
+                    ])
+                end,
+                [{From, Until}],
+                Counted
+            ),
+            {Sums#{Id => lists:sum([R - L || {L, R} <- Fresh])}, Fresh ++ Counted}
+        end,
+        {#{}, []},
+        lists:sort(Waits)
+    ),
+    Times.
 
 add(Key, Values, Sums) ->
     maps:update_with(
@@ -349,22 +401,6 @@ inside_itself(S, Parent, ById) ->
     P = map_get(Parent, ById),
     P#span.tier =:= S#span.tier andalso P#span.stop >= S#span.start orelse
         inside_itself(S, P#span.parent, ById).
-
-%% The union of what the spans cover of Start ... Stop.
-covered(Spans, Start, Stop) ->
-    {Sum, _} = lists:foldl(
-        fun({From, To}, {Acc, Until}) ->
-            L = max(From, Until),
-            R = min(To, Stop),
-            if
-                R > L -> {Acc + R - L, R};
-                true -> {Acc, Until}
-            end
-        end,
-        {0, Start},
-        lists:sort([{S#span.start, S#span.stop} || S <- Spans])
-    ),
-    Sum.
 
 %% identity|path|calls: where in the tree the calls are, a recursion as one step.
 -spec paths() -> [string()].

@@ -48,6 +48,7 @@ static void json(void **state) {
     r->wait_ns = 6500;
     r->gc_ns = 250;
     r->off_cpu_ns = 750;
+    r->waiting_ns = 5500;
     row(1795000010, "shop@host", "undefined", "none"); // made, and nothing counted
     assert_true(rows_json(&rows, &from, &b));
     assert_false(rows_json(&rows, &from, &b));
@@ -56,12 +57,12 @@ static void json(void **state) {
         (char *)b.data,
         "{\"bucket_start\":\"2026-11-18T11:06:40Z\",\"resolution_s\":10,\"node\":\"shop@host\",\"identity\":\"cre\\\"ate\","
         "\"tier\":\"db\",\"requests\":1,\"calls\":2,\"errors\":1,\"async_calls\":1,\"total_us\":4000,\"self_us\":1500,"
-        "\"async_us\":2000,\"wait_us\":6.5,\"gc_us\":0.25,\"off_cpu_us\":0.75,\"mean_us\":3000,\"stddev_us\":1000,"
+        "\"async_us\":2000,\"wait_us\":6.5,\"gc_us\":0.25,\"off_cpu_us\":0.75,\"waiting_us\":5.5,\"parallel_us\":0,\"mean_us\":3000,\"stddev_us\":1000,"
         "\"min_us\":2000,\"max_us\":4000,\"p50_us\":2000,\"p90_us\":3973.214,\"p99_us\":3973.214,"
         "\"p999_us\":3973.214}\n"
         "{\"bucket_start\":\"2026-11-18T11:06:50Z\",\"resolution_s\":10,\"node\":\"shop@host\",\"identity\":\"undefined\","
         "\"tier\":\"none\",\"requests\":0,\"calls\":0,\"errors\":0,\"async_calls\":0,\"total_us\":0,\"self_us\":0,"
-        "\"async_us\":0,\"wait_us\":0,\"gc_us\":0,\"off_cpu_us\":0,\"mean_us\":0,\"stddev_us\":0,\"min_us\":0,"
+        "\"async_us\":0,\"wait_us\":0,\"gc_us\":0,\"off_cpu_us\":0,\"waiting_us\":0,\"parallel_us\":0,\"mean_us\":0,\"stddev_us\":0,\"min_us\":0,"
         "\"max_us\":0,\"p50_us\":0,\"p90_us\":0,\"p99_us\":0,\"p999_us\":0}\n");
     buffer_free(&b);
 }

@@ -54,7 +54,7 @@ static void numbers(void **state) {
                                .error = true,
                                .begin = 0,
                                .end = 100,
-                               .self = 20,
+                               .times = {.uncovered = 20},
                                .spans = spans,
                                .count = 5};
     account_request(&a, &r);

@@ -41,18 +41,18 @@ static void lent_worker(void **state) {
     (void)state;
     check(
         "enter 1 A a 0; enter 2 B a 1; call 1 W d 2 A; ret W d 8; call 1 W d 9 B; ret W d 29; ret A a 10; ret B a 30",
-        "complete 0..10 self 0: Aa 0..10 self 4, >Wd 2..8 self 6 wait 2;"
-        "complete 1..30 self 0: Ba 1..30 self 9, >Wd 9..29 self 20 wait 8;",
+        "complete 0..10 self 0: Aa 0..10 self 2, >Wd 2..8 self 6 wait 2;"
+        "complete 1..30 self 0: Ba 1..30 self 1, >Wd 9..29 self 20 wait 8;",
         1, 0);
     // with markers
     check(
         "begin 1 A 0; begin 2 B 1; call 1 W d 2 A; ret W d 8; call 1 W d 9 B; ret W d 29; end 1 A 10; end 2 B 30",
-        "complete 0..10 self 4: Wd 2..8 self 6 wait 2;complete 1..30 self 9: Wd 9..29 self 20 wait 8;",
+        "complete 0..10 self 2: Wd 2..8 self 6 wait 2;complete 1..30 self 1: Wd 9..29 self 20 wait 8;",
         1, 0);
     // the label's request is over long ago
     check(
         "enter 1 A a 0; ret A a 5; now 2000; enter 2 B a 2001; call 1 W d 2002 B; ret W d 2003; ret B a 2004",
-        "complete 0..5 self 0: Aa 0..5 self 5;complete 2001..2004 self 0: Ba 2001..2004 self 2, >Wd 2002..2003 self 1 wait 1;",
+        "complete 0..5 self 0: Aa 0..5 self 5;complete 2001..2004 self 0: Ba 2001..2004 self 1, >Wd 2002..2003 self 1 wait 1;",
         1, 0);
     // what B calls itself under that label is its own, too
     check(
@@ -67,7 +67,7 @@ static void hops(void **state) {
     check(
         "enter 1 A a 0; enter 2 B a 1; call 1 W d 2 B; call 1 V e 3 W; call 1 U f 4 V; "
         "ret U f 5; ret V e 6; ret W d 7; ret B a 8; ret A a 9",
-        "complete 1..8 self 0: Ba 1..8 self 2, >Wd 2..7 self 2 wait 1, >>Ve 3..6 self 2 wait 1, >>>Uf 4..5 self 1 wait 1;"
+        "complete 1..8 self 0: Ba 1..8 self 1, >Wd 2..7 self 1 wait 1, >>Ve 3..6 self 1 wait 1, >>>Uf 4..5 self 1 wait 1;"
         "complete 0..9 self 0: Aa 0..9 self 9;",
         3, 0);
 }
@@ -78,13 +78,13 @@ static void overtaken(void **state) {
     (void)state;
     check(
         "enter 1 A a 0; enter 3 B a 1; ret B a 2; call 1 W d 9 B; ret W d 11; enter 2 B a 8; ret B a 12; ret A a 20",
-        "complete 1..2 self 0: Ba 1..2 self 1;complete 8..12 self 0: Ba 8..12 self 2, >Wd 9..11 self 2 wait 1;"
+        "complete 1..2 self 0: Ba 1..2 self 1;complete 8..12 self 0: Ba 8..12 self 1, >Wd 9..11 self 2 wait 1;"
         "complete 0..20 self 0: Aa 0..20 self 20;",
         1, 0);
     check(
         "enter 1 A a 0; enter 2 B a 1; ret B a 2; enter 3 B a 2.1; ret B a 2.2; enter 4 B a 2.3; "
         "call 1 W d 1.5 B; ret W d 1.8; ret B a 3; ret A a 4",
-        "complete 1..2 self 0: Ba 1..2 self 0.7, >Wd 1.5..1.8 self 0.3 wait 0.5;complete 2.1..2.2 self 0: Ba 2.1..2.2 self 0.1;"
+        "complete 1..2 self 0: Ba 1..2 self 0.2, >Wd 1.5..1.8 self 0.3 wait 0.5;complete 2.1..2.2 self 0: Ba 2.1..2.2 self 0.1;"
         "complete 2.3..3 self 0: Ba 2.3..3 self 0.7;complete 0..4 self 0: Aa 0..4 self 4;",
         1, 0);
 }
@@ -95,11 +95,11 @@ static void serial_at_the_end(void **state) {
     (void)state;
     check(
         "begin 1 A 0; call 1 W d 1 A 3; ret W d 2; end 1 A 3 serial 7; begin 2 A 4; call 1 W d 5 A 13; ret W d 6; end 2 A 8 serial 15",
-        "complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 4..8 self 3: Wd 5..6 self 1 wait 1;",
+        "complete 0..3 self 1: Wd 1..2 self 1 wait 1;complete 4..8 self 2: Wd 5..6 self 1 wait 1;",
         1, 0);
     check(
         "begin 1 A 0; call 1 W d 1 A 3; ret W d 2; end 1 A 3 serial 7; begin 2 A 4; call 1 W d 5 A 6; ret W d 6; end 2 A 8 serial 15",
-        "complete 0..3 self 2: Wd 1..2 self 1 wait 1, Wd 5..6 self 0 async;complete 4..8 self 4;",
+        "complete 0..3 self 1: Wd 1..2 self 1 wait 1, Wd 5..6 self 0 async;complete 4..8 self 4;",
         0, 0);
 }
 
@@ -114,7 +114,7 @@ static void sent_before_the_answer(void **state) {
     snprintf(expected, sizeof expected, "incomplete 1..5;%sincomplete 0..8;", third);
     finishes_with(begin, "enter 3 C a 6 12 S;", end, expected);
     snprintf(expected, sizeof expected,
-             "complete 1..5 self 0: Ca 1..5 self 3, >Sd 2..3 self 1 wait 1;%s"
+             "complete 1..5 self 0: Ca 1..5 self 2, >Sd 2..3 self 1 wait 1;%s"
              "complete 0..8 self 0: Aa 0..8 self 8, We 6.5..6.6 self 0.1;",
              third);
     finishes_with(begin, "enter 3 C a 6 8 S;", end, expected);
@@ -135,8 +135,8 @@ static void turn_or_recursion(void **state) {
     // a token that is older than W's own is no answer: the next message
     snprintf(
         expected, sizeof expected,
-        "complete 1..8 self 0: Ba 1..8 self 3, >Wd 2..6 self 4 wait 1;"
-        "complete 0..9 self 0: Aa 0..9 self 7.7, >Pe 1.5..1.8 self 0.3 wait 1.5, >Wd 4..5 self 1 wait 2.2;%s",
+        "complete 1..8 self 0: Ba 1..8 self 2, >Wd 2..6 self 4 wait 1;"
+        "complete 0..9 self 0: Aa 0..9 self 4, >Pe 1.5..1.8 self 0.3 wait 1.5, >Wd 4..5 self 1 wait 2.2;%s",
         c);
     finishes_with(begin, "call 1 W d 4 P 4;", end, expected);
 }
@@ -182,7 +182,7 @@ static void queued_cast(void **state) {
     // but a process that gets its own old label back with a worker shows it with a later serial
     check(
         "enter 1 A a 0 5; ret A a 2; enter 2 A a 3 9; call 1 S s 4 A 12; ret S s 6; ret A a 8",
-        "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;",
+        "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 2, >Ss 4..6 self 2 wait 1;",
         1, 0);
 }
 
@@ -208,16 +208,16 @@ static void begin_to_come(void **state) {
     (void)state;
     check(
         "enter 1 B b 0 3; call 2 W d 1 B 5; ret W d 2; enter 2 A a 0.5; ret B b 3; ret A a 4",
-        "complete 0..3 self 0: Bb 0..3 self 2, >Wd 1..2 self 1 wait 1;complete 0.5..4 self 0: Aa 0.5..4 self 3.5;",
+        "complete 0..3 self 0: Bb 0..3 self 1, >Wd 1..2 self 1 wait 1;complete 0.5..4 self 0: Aa 0.5..4 self 3.5;",
         1, 0);
     check(
         "begin 4 B -2; end 4 B -1 serial 3; begin 1 B 0; call 2 W d 1 B 5; ret W d 2; begin 2 A 0.5; end 1 B 3; end 2 A 4",
-        "complete -2..-1 self 1;complete 0..3 self 2: Wd 1..2 self 1 wait 1;complete 0.5..4 self 3.5;",
+        "complete -2..-1 self 1;complete 0..3 self 1: Wd 1..2 self 1 wait 1;complete 0.5..4 self 3.5;",
         1, 0);
     // W got it with an answer, from within a call
     check(
         "enter 1 B b 0; call 1 W d 0.5 B 1; call 2 W e 1 M 5; ret W e 2; ret W d 2.5; enter 2 A a 0.8; ret B b 3; ret A a 4",
-        "complete 0..3 self 0: Bb 0..3 self 1, >Wd 0.5..2.5 self 1 wait 0.5, >>We 1..2 self 1;"
+        "complete 0..3 self 0: Bb 0..3 self 0.5, >Wd 0.5..2.5 self 1 wait 0.5, >>We 1..2 self 1;"
         "complete 0.8..4 self 0: Aa 0.8..4 self 3.2;",
         1, 0);
 }
@@ -244,7 +244,7 @@ static void ahead_of_the_sender(void **state) {
     // the label is B's own
     finishes(
         "enter 1 A a 0; call 2 W d 3 B 9; ret W d 4; enter 2 B b 1 2; ret B b 5; ret A a 6",
-        "complete 1..5 self 0: Bb 1..5 self 3, >Wd 3..4 self 1 wait 2;complete 0..6 self 0: Aa 0..6 self 6;");
+        "complete 1..5 self 0: Bb 1..5 self 1, >Wd 3..4 self 1 wait 2;complete 0..6 self 0: Aa 0..6 self 6;");
     // B was not yet at its own, or had sent that before
     finishes(
         "enter 1 A a 0; call 1 W d 3 B 9; ret W d 4; enter 2 B b 3.5 9; ret B b 5; ret A a 6",
@@ -316,7 +316,7 @@ static void behind_the_sender(void **state) {
     check(
         "enter 1 A a 0; enter 2 B b 0; call 2 S c 1 B 3; ret S c 3; call 2 S d 4 B 30; call 1 W e 2 S 12; ret W e 2.5;"
         "ret S d 5; ret B b 6; ret A a 7",
-        "complete 0..6 self 0: Bb 0..6 self 3, >Sc 1..3 self 1.5 wait 1, >>We 2..2.5 self 0.5 wait 1, >Sd 4..5 self 1;"
+        "complete 0..6 self 0: Bb 0..6 self 2, >Sc 1..3 self 0.5 wait 1, >>We 2..2.5 self 0.5 wait 1, >Sd 4..5 self 1;"
         "complete 0..7 self 0: Aa 0..7 self 7;",
         1, 0);
 }
@@ -334,9 +334,9 @@ static void shown_at_the_end(void **state) {
     finishes_with(begin, "call 1 W d 3; ret W d 3.5;", end, "incomplete 1..4;incomplete 0..9;");
     finishes_with(begin, "call 1 W c 2 A; ret W c 2.5; call 1 W d 3; ret W d 3.5;", end,
                   "complete 1..4 self 3;"
-                  "complete 0..9 self 8: Wc 2..2.5 self 0.5 wait 2, Wd 3..3.5 self 0.5;");
+                  "complete 0..9 self 6: Wc 2..2.5 self 0.5 wait 2, Wd 3..3.5 self 0.5;");
     finishes_with(begin, "spawn 1 A W 2; call 1 W d 3; ret W d 3.5;", end,
-                  "complete 1..4 self 3;complete 0..9 self 8.5: Wd 3..3.5 self 0.5 wait 1;");
+                  "complete 1..4 self 3;complete 0..9 self 7.5: Wd 3..3.5 self 0.5 wait 1;");
 }
 
 // A child works for the request of its spawner, whatever their label says.
@@ -348,13 +348,13 @@ static void children(void **state) {
         const char *between, *expected;
     } cases[] = {
         {"spawn 1 B C 2; call 1 C d 3; ret C d 4;",
-         "complete 1..8 self 0: Ba 1..8 self 6, >Cd 3..4 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
+         "complete 1..8 self 0: Ba 1..8 self 5, >Cd 3..4 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
         // its own child, and who is asked by that one
         {"spawn 1 B C 2; spawn 1 C D 3; call 1 W d 4 D; ret W d 5;",
-         "complete 1..8 self 0: Ba 1..8 self 6, >Wd 4..5 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
+         "complete 1..8 self 0: Ba 1..8 self 5, >Wd 4..5 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
         // spawned by the one that is asked, of which it is not known at once for whom
         {"call 1 W d 2 B; spawn 1 W C 3; call 1 C e 4; ret C e 5; ret W d 6;",
-         "complete 1..8 self 0: Ba 1..8 self 3, >Wd 2..6 self 3 wait 1, >>Ce 4..5 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
+         "complete 1..8 self 0: Ba 1..8 self 2, >Wd 2..6 self 2 wait 1, >>Ce 4..5 self 1 wait 1;complete 0..9 self 0: Aa 0..9 self 9;"},
         // its call overtakes its spawn: it has gone to the label's request
         {"call 1 C d 3; ret C d 4; spawn 1 B C 2;", "incomplete 1..8;incomplete 0..9;"},
         {"call 1 C d 4; ret C d 5; call 1 W d 2 B; spawn 1 W C 3; ret W d 6;",
@@ -386,7 +386,7 @@ static void sent_right_before(void **state) {
     // and with a later one at the second
     check(
         "enter 1 A a 0 3; ret A a 2; enter 3 M a 2.5; enter 2 A a 3 7; call 3 S s 4 A 8; ret S s 6; ret A a 8; ret M a 9",
-        "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 3, >Ss 4..6 self 2 wait 1;"
+        "complete 0..2 self 0: Aa 0..2 self 2;complete 3..8 self 0: Aa 3..8 self 2, >Ss 4..6 self 2 wait 1;"
         "complete 2.5..9 self 0: Ma 2.5..9 self 6.5;",
         1, 0);
     // the first is closed: it is nobody's
@@ -425,7 +425,7 @@ static void within_a_piece(void **state) {
         "begin 1 A 0; call 1 B x 0.1 A 1; ret B x 0.2; begin 2 A 0.5; call 2 A b 1 B 80; call 2 A c 2 B 80; end 2 C 9; "
         "call 2 A d 3 B 80; ret A d 4; ret A c 5; ret A b 6; end 1 A 10",
         "complete 0.5..9 self 3.5: Ab 1..6 self 2, >Ac 2..5 self 2, >>Ad 3..4 self 1;"
-        "complete 0..10 self 9.9: Bx 0.1..0.2 self 0.1 wait 0.1;");
+        "complete 0..10 self 9.8: Bx 0.1..0.2 self 0.1 wait 0.1;");
 }
 
 // Nothing is known of M, that asks W under a label which B holds, too: both requests are
@@ -450,15 +450,15 @@ static void queued_behind_an_answer(void **state) {
         "call 2 M u 6 B 2;";
     finishes_with(
         known, "", "call 1 K k 7 M 8 7; ret K k 8; ret M u 9; ret B a 10",
-        "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
-        "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 3 wait 0.5;");
+        "complete 0..5 self 0: Aa 0..5 self 1, >Mu 1..4 self 1 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
+        "complete 5.5..10 self 0: Ba 5.5..10 self 1, >Mu 6..9 self 3 wait 0.5;");
     // M has asked S, with a higher serial, before it got anything else at B's: what it sent when it
     // had, it had sent before
     const char *asked = "call 2 S d 6.5 M 40 2; ret S d 6.7;";
     finishes_with(
         known, asked, "call 1 K k 7 M 39 20; ret K k 8; ret M u 9; ret B a 10",
-        "complete 0..5 self 0: Aa 0..5 self 2, >Mu 1..4 self 2 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
-        "complete 5.5..10 self 0: Ba 5.5..10 self 1.5, >Mu 6..9 self 2.8 wait 0.5, >>Sd 6.5..6.7 self 0.2 wait 0.5;");
+        "complete 0..5 self 0: Aa 0..5 self 1, >Mu 1..4 self 1 wait 1, >>Sd 2..3 self 1 wait 1, >Kk 7..8 self 0 async wait 3;"
+        "complete 5.5..10 self 0: Ba 5.5..10 self 1, >Mu 6..9 self 2.3 wait 0.5, >>Sd 6.5..6.7 self 0.2 wait 0.5;");
     // but not with a serial behind that one
     finishes_with(known, asked, "call 1 K k 7 M 41 20; ret K k 8; ret M u 9; ret B a 10",
                   "incomplete 0..5;incomplete 5.5..10;");
@@ -474,13 +474,13 @@ static void new_label_from_work(void **state) {
     check(
         "enter 1 A a 0; call 1 B b 0.5 A 1; call 4 K c 1 B 10; ret K c 1.2; call 4 B e 0.9 B 10; ret B e 0.95; ret B b 1.1;"
         "enter 4 D d 0.2; ret D d 3; ret A a 4",
-        "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 3.4, >Bb 0.5..1.1 self 0.45 wait 0.5, "
+        "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 2.9, >Bb 0.5..1.1 self 0.4 wait 0.5, "
         ">>Be 0.9..0.95 self 0.05, >>Kc 1..1.2 self 0.2 wait 0.05;",
         2, 0);
     check(
         "enter 1 A a 0; call 1 B b 0.5 A 1; call 4 B e 0.9 B 10; ret B e 0.95; ret B b 1.1; call 4 K c 1.15 B 10; ret K c 1.2;"
         "enter 4 D d 0.2; ret D d 3; ret A a 4",
-        "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 3.35, >Bb 0.5..1.1 self 0.55 wait 0.5, "
+        "complete 0.2..3 self 0: Dd 0.2..3 self 2.8;complete 0..4 self 0: Aa 0..4 self 2.8, >Bb 0.5..1.1 self 0.55 wait 0.5, "
         ">>Be 0.9..0.95 self 0.05, >Kc 1.15..1.2 self 0.05 wait 0.05;",
         2, 0);
 }
@@ -491,7 +491,7 @@ static void new_label_from_entry(void **state) {
     (void)state;
     check("enter 7 A a 0; call 14 S s 1 A 5; ret S s 2; enter 14 B b 0.5; ret B b 4; ret A a 5",
           "complete 0.5..4 self 0: Bb 0.5..4 self 3.5;"
-          "complete 0..5 self 0: Aa 0..5 self 4, >Ss 1..2 self 1 wait 1;",
+          "complete 0..5 self 0: Aa 0..5 self 3, >Ss 1..2 self 1 wait 1;",
           1, 0);
 }
 
@@ -512,8 +512,8 @@ static void answered_by_a_known_one(void **state) {
                   "incomplete 0..4;incomplete 0.2..5;complete 0.1..6 self 5.9;");
     // nobody was lent any
     finishes_with(begin, "", end,
-                  "complete 0..4 self 2.9: Wd 0.5..0.6 self 0.1 wait 0.5, Pq 1..2 self 1 wait 0.4;"
-                  "complete 0.2..5 self 2.5: Pp 0.7..3 self 2.3 wait 0.5;"
+                  "complete 0..4 self 2: Wd 0.5..0.6 self 0.1 wait 0.5, Pq 1..2 self 1 wait 0.4;"
+                  "complete 0.2..5 self 2: Pp 0.7..3 self 2.3 wait 0.5;"
                   "complete 0.1..6 self 5.9;");
 }
 
@@ -548,11 +548,11 @@ static void sent_before_under_the_same(void **state) {
         const char *between, *expected;
     } cases[] = {
         {"call 1 W w 4 S 6 5;",
-         "complete 0..7 self 0: Aa 0..7 self 5, >Ss 1..2 self 1 wait 1, >Ww 4..5 self 1 wait 2;"
-         "complete 0..8 self 0: Ba 0..8 self 5, >St 3..6 self 3 wait 3;complete 0..9 self 0: Ma 0..9 self 9;"},
+         "complete 0..7 self 0: Aa 0..7 self 2, >Ss 1..2 self 1 wait 1, >Ww 4..5 self 1 wait 2;"
+         "complete 0..8 self 0: Ba 0..8 self 2, >St 3..6 self 3 wait 3;complete 0..9 self 0: Ma 0..9 self 9;"},
         {"call 1 W w 4 S 21 20;",
-         "complete 0..7 self 0: Aa 0..7 self 6, >Ss 1..2 self 1 wait 1;"
-         "complete 0..8 self 0: Ba 0..8 self 5, >St 3..6 self 2 wait 3, >>Ww 4..5 self 1 wait 1;complete 0..9 self 0: Ma 0..9 self 9;"},
+         "complete 0..7 self 0: Aa 0..7 self 5, >Ss 1..2 self 1 wait 1;"
+         "complete 0..8 self 0: Ba 0..8 self 2, >St 3..6 self 1 wait 3, >>Ww 4..5 self 1 wait 1;complete 0..9 self 0: Ma 0..9 self 9;"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         finishes_with(begin, cases[i].between, end, cases[i].expected);
@@ -566,8 +566,8 @@ static void sent_to_a_child(void **state) {
     check(
         "enter 7 M a 0; enter 1 A a 0 2; enter 2 B a 0 2; call 7 S s 1 A 6; spawn 7 S C 1.1; ret S s 1.5; "
         "call 7 S t 2 B 5; ret S t 2.5; call 7 C e 3 S 144 143; ret C e 4; ret A a 7; ret B a 8; ret M a 9",
-        "complete 0..7 self 0: Aa 0..7 self 6.5, >Ss 1..1.5 self 0.5 wait 1, >>Ce 3..4 self 1 wait 1.9;"
-        "complete 0..8 self 0: Ba 0..8 self 7.5, >St 2..2.5 self 0.5 wait 2;complete 0..9 self 0: Ma 0..9 self 9;",
+        "complete 0..7 self 0: Aa 0..7 self 5.5, >Ss 1..1.5 self 0.5 wait 1, >>Ce 3..4 self 1 wait 1.9;"
+        "complete 0..8 self 0: Ba 0..8 self 5.5, >St 2..2.5 self 0.5 wait 2;complete 0..9 self 0: Ma 0..9 self 9;",
         3, 0);
 }
 
@@ -578,9 +578,9 @@ static void sent_before_both(void **state) {
     finishes(
         "enter 2 B a 0 2; enter 1 A a 0 2; enter 3 M a 0; call 1 S s 1 A 5; ret S s 2; call 1 S t 3 B 20; ret S t 4;"
         "call 2 B b 4.5; ret B b 4.6; call 3 S u 5 M 30; call 1 W w 6 S 6 5; ret W w 7; ret S u 8; ret A a 9; ret B a 10; ret M a 11",
-        "complete 0..9 self 0: Aa 0..9 self 7, >Ss 1..2 self 1 wait 1, >Ww 6..7 self 1 wait 4;"
-        "complete 0..10 self 0: Ba 0..10 self 8.9, >St 3..4 self 1 wait 3, >Bb 4.5..4.6 self 0.1;"
-        "complete 0..11 self 0: Ma 0..11 self 8, >Su 5..8 self 3 wait 5;");
+        "complete 0..9 self 0: Aa 0..9 self 2, >Ss 1..2 self 1 wait 1, >Ww 6..7 self 1 wait 4;"
+        "complete 0..10 self 0: Ba 0..10 self 5.9, >St 3..4 self 1 wait 3, >Bb 4.5..4.6 self 0.1;"
+        "complete 0..11 self 0: Ma 0..11 self 3, >Su 5..8 self 3 wait 5;");
 }
 
 // What P is at has come with an older message than those that it had got: it may have sent that at
@@ -590,13 +590,13 @@ static void old_message(void **state) {
     finishes(
         "enter 1 A a 0; enter 4 D a 0; enter 7 C a 0; call 7 P p 0.5 C 50; ret P p 0.6; call 1 P u 1 A 1; call 4 W w 2 P 60 55;"
         "ret W w 3; ret P u 4; ret A a 5; ret D a 6; ret C a 7",
-        "incomplete 0..5;incomplete 0..6;complete 0..7 self 0: Ca 0..7 self 6.9, >Pp 0.5..0.6 self 0.1 wait 0.5;");
+        "incomplete 0..5;incomplete 0..6;complete 0..7 self 0: Ca 0..7 self 6.4, >Pp 0.5..0.6 self 0.1 wait 0.5;");
     // a newer one tells
     check(
         "enter 1 A a 0; enter 4 D a 0; enter 7 C a 0; call 7 P p 0.5 C 50; ret P p 0.6; call 1 P u 1 A 51; call 4 W w 2 P 60 55;"
         "ret W w 3; ret P u 4; ret A a 5; ret D a 6; ret C a 7",
-        "complete 0..5 self 0: Aa 0..5 self 2, >Pu 1..4 self 2 wait 1, >>Ww 2..3 self 1 wait 1;complete 0..6 self 0: Da 0..6 self 6;"
-        "complete 0..7 self 0: Ca 0..7 self 6.9, >Pp 0.5..0.6 self 0.1 wait 0.5;",
+        "complete 0..5 self 0: Aa 0..5 self 1, >Pu 1..4 self 1 wait 1, >>Ww 2..3 self 1 wait 1;complete 0..6 self 0: Da 0..6 self 6;"
+        "complete 0..7 self 0: Ca 0..7 self 6.4, >Pp 0.5..0.6 self 0.1 wait 0.5;",
         1, 0);
 }
 
@@ -626,17 +626,17 @@ static void helper(void **state) {
         finishes_with(
             before, "", cases[i].then,
             cases[i].known
-                ? "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
-                  "complete 0..5 self 0: Aa 0..5 self 3, >Hu 1..3 self 2 wait 1;"
-                  "complete 6..11 self 0: Aa 6..11 self 2, >Hu 7..10 self 2 wait 1, >>Wd 8..9 self 1 wait 1;"
-                : "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;"
+                ? "complete 0.5..4 self 0: Ba 0.5..4 self 0.6, >Wd 3.2..3.4 self 0.2 wait 2.7;"
+                  "complete 0..5 self 0: Aa 0..5 self 2, >Hu 1..3 self 2 wait 1;"
+                  "complete 6..11 self 0: Aa 6..11 self 1, >Hu 7..10 self 1 wait 1, >>Wd 8..9 self 1 wait 1;"
+                : "complete 0.5..4 self 0: Ba 0.5..4 self 0.6, >Wd 3.2..3.4 self 0.2 wait 2.7;"
                   "incomplete 0..5;incomplete 6..11;");
     }
     // H was still at it when A began the next one
     finishes(
         "enter 1 A a 0; enter 2 B a 0.5; call 1 H u 1 A 1; call 1 W d 3.2 B 9; ret W d 3.4; ret B a 4; ret A a 5; "
         "enter 3 A a 6 7 H; ret H u 6.5; call 3 H u 7 A 8; call 1 W d 8 H 20 19; ret W d 9; ret H u 10; ret A a 11",
-        "complete 0.5..4 self 0: Ba 0.5..4 self 3.3, >Wd 3.2..3.4 self 0.2 wait 2.7;incomplete 0..6.5;incomplete 6..11;");
+        "complete 0.5..4 self 0: Ba 0.5..4 self 0.6, >Wd 3.2..3.4 self 0.2 wait 2.7;incomplete 0..6.5;incomplete 6..11;");
     // nobody was lent that label
     finishes_with("enter 1 A a 0; call 1 H u 1 A 1; ret H u 3; ret A a 5", "", cases[0].then,
                   "incomplete 0..5;incomplete 6..11;");
@@ -648,12 +648,12 @@ static void answers(void **state) {
     (void)state;
     check(
         "begin 1 A 0; begin 2 B 0.5; call 2 W c 1 B 10; call 1 W d 2 X 15; ret W d 3; ret W c 4; end 2 B 5; end 1 A 6",
-        "complete 0.5..5 self 1.5: Wc 1..4 self 2 wait 0.5, >Wd 2..3 self 1;complete 0..6 self 6;",
-        1, 0);
+        "complete 0.5..5 self 1: Wc 1..4 self 2 wait 0.5, >Wd 2..3 self 1;complete 0..6 self 6;", 1,
+        0);
     // and the next message's when it is none
     check(
         "begin 1 A 0; begin 2 B 0.5; call 2 W c 1 B 10; call 1 W d 2 A 8; ret W d 3; ret W c 4; end 2 B 5; end 1 A 6",
-        "complete 0.5..5 self 1.5: Wc 1..4 self 3 wait 0.5;complete 0..6 self 5: Wd 2..3 self 1 wait 2;",
+        "complete 0.5..5 self 1: Wc 1..4 self 3 wait 0.5;complete 0..6 self 3: Wd 2..3 self 1 wait 2;",
         0, 0);
 }
 
@@ -668,7 +668,7 @@ static void said(void **state) {
         uint64_t recredited;
     } cases[] = {
         {"says 2 A 1 within; call 2 A c 2; ret A c 3; call 2 W d 3.5 A; ret W d 4; says 2 A 5 no_more; call 1 A c 6; ret A c 7;",
-         "complete 0.5..8 self 6: Ac 2..3 self 1, Wd 3.5..4 self 0.5 wait 0.5;complete 0..9 self 0: Aa 0..9 self 8, >Ac 6..7 self 1;",
+         "complete 0.5..8 self 5.5: Ac 2..3 self 1, Wd 3.5..4 self 0.5 wait 0.5;complete 0..9 self 0: Aa 0..9 self 8, >Ac 6..7 self 1;",
          0},
         // a message has brought A what B, that began 3, gave back
         {"begin 3 C 0.7; says 2 A 1 within; call 3 A c 2; ret A c 3; says 2 A 5 no_more; call 1 A c 6; ret A c 7; end 3 C 7;",

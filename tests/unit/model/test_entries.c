@@ -32,10 +32,10 @@ static void plain(void **state) {
     // other processes: a call, a spawn, and what ends later
     script_check(
         "enter 1 A a 0; call 1 A b 1; call 1 B c 3 A; ret B c 5; ret A b 7; spawn 1 A C 8; call 1 C d 9; ret A a 10; ret C d 20",
-        "complete 0..10 self 0: Aa 0..10 self 3, >Ab 1..7 self 4, >>Bc 3..5 self 2 wait 2, >Cd 9..20 self 0 async wait 1;");
+        "complete 0..10 self 0: Aa 0..10 self 4, >Ab 1..7 self 2, >>Bc 3..5 self 2 wait 2, >Cd 9..20 self 0 async wait 1;");
     // what overtook the entry's call
     script_check("call 1 B c 3 A; ret B c 5; enter 1 A a 0; ret A a 10",
-                 "complete 0..10 self 0: Aa 0..10 self 8, >Bc 3..5 self 2 wait 3;");
+                 "complete 0..10 self 0: Aa 0..10 self 5, >Bc 3..5 self 2 wait 3;");
 }
 
 // Entries whose returned values stay at home: control goes back to their caller.
@@ -123,7 +123,7 @@ static void nested(void **state) {
     // what others do under either
     script_check(
         "enter 1 A a 0; call 1 B b 1 A; enter 2 A c 2; call 2 C b 3 A; ret C b 4; exc A c 5; ret B b 6; ret A a 9",
-        "complete 0..9 self 0: Aa 0..9 self 4, >Bb 1..6 self 5 wait 1, >Ac 2..5 self 2 error, >>Cb 3..4 self 1 wait 1;");
+        "complete 0..9 self 0: Aa 0..9 self 3, >Bb 1..6 self 5 wait 1, >Ac 2..5 self 1 error, >>Cb 3..4 self 1 wait 1;");
     // both are stale at the end
     expect(
         "enter 1 A a 0; enter 2 A c 2; ret A c 5; ret A a 9; now 3000; call 1 B b 3001; ret B b 3002; call 2 B b 3003; ret B b 3004",
@@ -150,7 +150,7 @@ static void token_replaced(void **state) {
     expect("enter 1 A a 0; call 1 B b 1 A; leftout B; ret B b 2; ret A a 9", "incomplete 0..9;", 0,
            0, 1);
     expect("enter 1 A a 0; call 1 B b 1 A; ret B b 2; leftout B; ret A a 9",
-           "complete 0..9 self 0: Aa 0..9 self 8, >Bb 1..2 self 1 wait 1;", 0, 0, 0);
+           "complete 0..9 self 0: Aa 0..9 self 7, >Bb 1..2 self 1 wait 1;", 0, 0, 0);
 }
 
 // Tokens are counted without a lock: two requests may get the same.
@@ -163,7 +163,7 @@ static void token_twice(void **state) {
     // one after the other
     script_check(
         "enter 1 A a 0; ret A a 5; enter 1 B a 6; call 1 C b 7 B; ret C b 8; ret B a 9",
-        "complete 0..5 self 0: Aa 0..5 self 5;complete 6..9 self 0: Ba 6..9 self 2, >Cb 7..8 self 1 wait 1;");
+        "complete 0..5 self 0: Aa 0..5 self 5;complete 6..9 self 0: Ba 6..9 self 1, >Cb 7..8 self 1 wait 1;");
     // in the same process, and long ago
     expect(
         "enter 1 A a 0; ret A a 5; enter 1 A a 6; call 1 A b 7; ret A b 8; ret A a 9; now 5000; enter 1 A a 5000; ret A a 5001",
@@ -206,7 +206,7 @@ static void met(void **state) {
     script_check(
         "enter 1 A a 0; web 2 A 1 7; call 2 B b 2 A; ret B b 3; end 2 A 4 helper; call 1 A b 5; ret "
         "A b 6; ret A a 9",
-        "complete 0..9 as 7 self 0: Aa 0..9 self 7, >Bb 2..3 self 1 wait 2, >Ab 5..6 self 1;");
+        "complete 0..9 as 7 self 0: Aa 0..9 self 5, >Bb 2..3 self 1 wait 2, >Ab 5..6 self 1;");
     script_check("enter 1 A a 0; web 2 A 1; end 2 A 4 error; ret A a 9",
                  "complete 0..9 error self 0: Aa 0..9 self 9;");
     script_check("enter 1 A a 0; web 2 A 1; exc A a 9; end 2 A 10 error",
@@ -219,7 +219,7 @@ static void met(void **state) {
         "complete 0..9 as 7 self 0: Aa 0..9 self 9;complete 10..11 self 0: Aa 10..11 self 1;");
     // in another process it is work for that request, and names nothing
     script_check("enter 1 A a 0; begin 1 B 1 7; call 1 B b 2 A; ret B b 3; ret A a 9",
-                 "complete 0..9 self 0: Aa 0..9 self 8, >Bb 2..3 self 1 wait 2;");
+                 "complete 0..9 self 0: Aa 0..9 self 6, >Bb 2..3 self 1 wait 2;");
     // a helper there has a request of its own, and so has one behind the entry's return
     script_check(
         "enter 1 A a 0; web 2 B 1; end 2 B 3 helper; ret A a 9; web 3 A 10; call 3 A b 11; ret A b "
@@ -249,7 +249,7 @@ static void upgraded(void **state) {
     (void)state;
     script_check(
         "enter 1 A a 0; call 1 A b 1; call 1 B c 2 A; ret B c 3; upgrade 1 A 5; exc A b 5000; exc A a 5000; die A 5000",
-        "complete 0..5 self 0: Aa 0..5 self 1, >Ab 1..5 self 3, >>Bc 2..3 self 1 wait 1;");
+        "complete 0..5 self 0: Aa 0..5 self 1, >Ab 1..5 self 2, >>Bc 2..3 self 1 wait 1;");
     script_check("enter 1 A a 0; ret A a 5; upgrade 1 B 6",
                  "complete 0..5 self 0: Aa 0..5 self 5;");
     script_check("enter 1 A a 0; ret A a 5; upgrade 1 A 6; enter 2 A a 7; ret A a 9",

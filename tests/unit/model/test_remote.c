@@ -51,7 +51,7 @@ static void a_part_is_no_request(void **state) {
     check(
         "call 9001 A a 10 Z; begin 1 B 11; call 1 B a 12; call 9001 C b 13 A; ret C b 14; ret B a 15; end 1 B 16; ret A a 17; now 1100",
         "complete 11..16 self 2: Ba 12..15 self 3;"
-        "complete 10..17 as 3 self 0: Aa 10..17 self 6, >Cb 13..14 self 1 wait 3 of node 7;",
+        "complete 10..17 as 3 self 0: Aa 10..17 self 3, >Cb 13..14 self 1 wait 3 of node 7;",
         0);
 }
 

@@ -22,10 +22,11 @@ static void order(void **state) {
         s[1] = span_of(2, 1, 31, 32, 3, 0);
         s[2] = span_of(1, 1, 10, 90, 1, SPAN_NONE);
         s[3] = span_of(1, 2, 50, 60, 2, 2);
-        assert_int_equal(
-            request_tree_build(t, &(struct tree_request){.count = 4, .begin = 0, .end = 100}), 20);
+        struct tree_times times =
+            request_tree_build(t, &(struct tree_request){.count = 4, .begin = 0, .end = 100});
+        assert_true(times.uncovered == 20 && times.waiting == 20 && times.parallel == 0);
         s = request_tree_spans(t);
-        const int64_t starts[] = {10, 30, 31, 50}, self[] = {60, 9, 1, 10};
+        const int64_t starts[] = {10, 30, 31, 50}, self[] = {40, 9, 1, 10};
         const uint32_t parents[] = {SPAN_NONE, 0, 1, 0}, depths[] = {0, 1, 2, 1};
         for (int i = 0; i < 4; i++) {
             assert_int_equal(s[i].start, starts[i]);
@@ -36,7 +37,8 @@ static void order(void **state) {
         }
     }
     assert_int_equal(
-        request_tree_build(t, &(struct tree_request){.count = 0, .begin = 5, .end = 25}), 20);
+        request_tree_build(t, &(struct tree_request){.count = 0, .begin = 5, .end = 25}).uncovered,
+        20);
     request_tree_free(t);
 }
 
@@ -124,9 +126,10 @@ static void hostile(void **state) {
                            (x >> 20) % 3 == 0 ? (uint32_t)((x >> 24) % count) : SPAN_NONE);
             s[i].open = (x >> 32 & 7) == 0;
         }
-        int64_t self =
+        struct tree_times times =
             request_tree_build(t, &(struct tree_request){.count = count, .begin = 2, .end = 9});
-        assert_true(self >= 0 && self <= 7);
+        assert_true(times.uncovered >= 0 && times.waiting >= 0 && times.parallel >= 0);
+        assert_true(times.uncovered <= 7);
         s = request_tree_spans(t);
         for (uint32_t i = 0; i < count; i++) {
             assert_true(i == 0 || s[i - 1].start <= s[i].start);
@@ -136,10 +139,116 @@ static void hostile(void **state) {
         }
         // nothing of this tree is left in the scratch
         request_tree_spans(t)[0] = span_of(1, 1, 3, 4, 1, SPAN_NONE);
-        assert_int_equal(
-            request_tree_build(t, &(struct tree_request){.count = 1, .begin = 2, .end = 9}), 6);
+        times = request_tree_build(t, &(struct tree_request){.count = 1, .begin = 2, .end = 9});
+        assert_true(times.uncovered == 6 && times.waiting == 0 && times.parallel == 0);
         assert_true(request_tree_spans(t)[0].outermost);
     }
+    request_tree_free(t);
+}
+
+// What each moment of a request is, painted ns by ns, from the spans' parents and waits alone.
+struct painted {
+    int64_t self[16], waiting[16];
+    struct tree_times times;
+    bool at_once; // several waited for spans at the same time
+};
+
+// The first of the spans below `above` (of the request: SPAN_NONE) for which it waits at a time;
+// SPAN_NONE: none. Not while one of those before it runs, or is still to come.
+static uint32_t waits_for(const struct span *s, uint32_t count, uint32_t above, int64_t end,
+                          int64_t t) {
+    bool over = true;
+    for (uint32_t c = 0; c < count && over; c++) {
+        bool below = s[c].parent == above && !s[c].async;
+        if (below && t >= s[c].start - s[c].wait && t < s[c].start && s[c].start <= end) {
+            return c;
+        }
+        over = !(below || (above == SPAN_NONE && !s[c].async)) || s[c].end <= t;
+    }
+    return SPAN_NONE;
+}
+
+static void paint(const struct span *s, uint32_t count, int64_t begin, int64_t end,
+                  struct painted *out) {
+    *out = (struct painted){0};
+    for (int64_t t = begin; t < end; t++) {
+        uint32_t runs = 0, first = SPAN_NONE, waiting = 0;
+        bool covered = false;
+        for (uint32_t i = 0; i <= count; i++) { // the spans, then the request itself
+            bool whole = i == count;
+            if (!whole && (s[i].async || t < s[i].start || t >= s[i].end)) {
+                continue;
+            }
+            covered |= !whole;
+            bool below = whole && covered;
+            for (uint32_t c = 0; c < count && !whole; c++) {
+                below |= s[c].parent == i && !s[c].async && t >= s[c].start && t < s[c].end;
+            }
+            if (below) {
+                continue;
+            }
+            uint32_t c = waits_for(s, count, whole ? SPAN_NONE : i, whole ? end : s[i].end, t);
+            if (c != SPAN_NONE) {
+                first = c < first ? c : first;
+                waiting++;
+            } else {
+                runs++;
+                *(whole ? &out->times.uncovered : &out->self[i]) += 1;
+            }
+        }
+        out->at_once |= waiting > 1;
+        if (waiting > 0) {
+            out->waiting[first]++;
+            out->times.waiting++;
+        }
+        assert_true(runs + waiting > 0); // each moment is something
+        out->times.parallel += runs + (waiting > 0) - 1;
+    }
+}
+
+// Random spans of four processes; each parent and wait that comes out leads to these times.
+static void each_moment_once(void **state) {
+    (void)state;
+    enum { MOST = 12, BEGIN = 5, LENGTH = 60 };
+    struct request_tree *t = request_tree_new();
+    uint64_t random = 11;
+    uint32_t waited = 0, parallel = 0, at_once = 0, async = 0;
+    for (unsigned turn = 0; turn < 20000; turn++) {
+        struct span *s = request_tree_spans(t);
+        uint32_t count = 1 + (uint32_t)(random_u64(&random) % MOST);
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t x = random_u64(&random);
+            int64_t start = BEGIN + (int64_t)(x % LENGTH);
+            s[i] = span_of(1 + (x >> 8 & 3), 1 + (x >> 10 & 3), start,
+                           start + (int64_t)(x >> 12 & (x & 64 ? 63 : 15)), 1, SPAN_NONE);
+            s[i].open = (x >> 32 & 15) == 0;
+        }
+        struct tree_request request = {.count = count,
+                                       .begin = BEGIN,
+                                       .end = BEGIN + LENGTH,
+                                       .begin_pid = 1,
+                                       .end_pid = 1,
+                                       .has_begin = turn % 4 > 0};
+        struct tree_times times = request_tree_build(t, &request);
+        struct painted truth;
+        s = request_tree_spans(t);
+        paint(s, count, request.begin, request.end, &truth);
+        int64_t sum = times.uncovered + times.waiting - times.parallel;
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(s[i].self, truth.self[i]);
+            assert_int_equal(s[i].waiting, truth.waiting[i]);
+            async += s[i].async;
+            sum += s[i].self;
+        }
+        assert_int_equal(times.uncovered, truth.times.uncovered);
+        assert_int_equal(times.waiting, truth.times.waiting);
+        assert_int_equal(times.parallel, truth.times.parallel);
+        assert_int_equal(sum, LENGTH);
+        waited += times.waiting > 0;
+        parallel += times.parallel > 0;
+        at_once += truth.at_once;
+    }
+    assert_true(waited > 1000 && parallel > 1000 && at_once > 50 && async > 1000);
     request_tree_free(t);
 }
 
@@ -167,18 +276,19 @@ static void large(void **state) {
                 break;
             }
         }
-        int64_t self =
-            request_tree_build(t, &(struct tree_request){.count = N, .begin = 0, .end = 2 * N});
+        int64_t uncovered =
+            request_tree_build(t, &(struct tree_request){.count = N, .begin = 0, .end = 2 * N})
+                .uncovered;
         s = request_tree_spans(t);
         uint32_t outermost = 0, deepest = 0;
         for (uint32_t i = 0; i < N; i++) {
             outermost += s[i].outermost;
             deepest = s[i].depth > deepest ? s[i].depth : deepest;
         }
-        assert_int_equal(self, shape == 3 ? N : 0);
+        assert_int_equal(uncovered, shape == 3 ? N : 0);
         assert_int_equal(outermost, shape == 1 || shape == 3 ? N : 1);
         assert_int_equal(deepest, shape == 1 ? 1 : shape == 3 ? 0 : N - 1);
-        assert_int_equal(s[0].self, shape == 1 ? N + 1 : shape == 3 ? 1 : 2);
+        assert_int_equal(s[0].self, shape == 0 ? 2 : shape == 1 ? N - 1 : 1);
     }
     request_tree_free(t);
 }
@@ -206,6 +316,7 @@ int main(void) {
                                        cmocka_unit_test(joined_to_its_stack),
                                        cmocka_unit_test(hostile),
                                        cmocka_unit_test(begins_before_its_request),
+                                       cmocka_unit_test(each_moment_once),
                                        cmocka_unit_test(large),
                                        cmocka_unit_test(without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void recursion(void **state) {
         "complete 0..9 self 2: Aa 1..8 self 2, >Ab 2..7 self 2, >>Aa 3..6 self 2 inner, >>>Ab 4..5 self 1 inner;");
     // through another process
     script_check("begin 1 A 0; call 1 A a 1; call 1 B a 2 A; ret B a 5; ret A a 8; end 1 A 9",
-                 "complete 0..9 self 2: Aa 1..8 self 4, >Ba 2..5 self 3 inner wait 1;");
+                 "complete 0..9 self 2: Aa 1..8 self 3, >Ba 2..5 self 3 inner wait 1;");
 }
 
 static void across_processes(void **state) {
@@ -44,7 +44,7 @@ static void across_processes(void **state) {
     // gen_server:call through three processes: the token's From tells the parent
     script_check(
         "begin 1 A 0; call 1 A a 1; call 1 B b 3 A; call 1 C c 5 B; ret C c 8; ret B b 10; ret A a 12; end 1 A 13",
-        "complete 0..13 self 2: Aa 1..12 self 4, >Bb 3..10 self 4 wait 2, >>Cc 5..8 self 3 wait 2;");
+        "complete 0..13 self 2: Aa 1..12 self 2, >Bb 3..10 self 2 wait 2, >>Cc 5..8 self 3 wait 2;");
     // without a tier in the middle process the chain is broken: the span hangs below the request
     script_check("begin 1 A 0; call 1 A a 1; call 1 C c 5 B; ret C c 8; ret A a 12; end 1 A 13",
                  "complete 0..13 self 2: Aa 1..12 self 11, Cc 5..8 self 3;");
@@ -52,14 +52,14 @@ static void across_processes(void **state) {
     script_check(
         "begin 1 A 0; call 1 A a 0; call 1 B b 10 A; call 1 C b 20 A; call 1 D b 50 A; ret B b 30; ret C b 40;"
         "ret D b 60; ret A a 100; end 1 A 100",
-        "complete 0..100 self 0: Aa 0..100 self 60, >Bb 10..30 self 20 wait 10, >Cb 20..40 self 20 wait 20, >Db 50..60 self 10 "
+        "complete 0..100 self 0: Aa 0..100 self 40, >Bb 10..30 self 20 wait 10, >Cb 20..40 self 20 wait 20, >Db 50..60 self 10 "
         "wait 10;");
     // a child process that outlives the parent span, within the request
     script_check("begin 1 A 0; call 1 A a 10; call 1 B b 15 A; ret A a 20; ret B b 40; end 1 A 50",
-                 "complete 0..50 self 20: Aa 10..20 self 5, >Bb 15..40 self 25 wait 5;");
+                 "complete 0..50 self 20: Aa 10..20 self 0, >Bb 15..40 self 25 wait 5;");
     // begun in one process, ended in another
     script_check("begin 1 A 0; call 1 A a 1; ret A a 2; call 1 B b 5 A; ret B b 6; end 1 B 7",
-                 "complete 0..7 self 5: Aa 1..2 self 1, Bb 5..6 self 1 wait 3;");
+                 "complete 0..7 self 2: Aa 1..2 self 1, Bb 5..6 self 1 wait 3;");
 }
 
 // What a span's parent covers is over when it has ended: a call that only came after it is no
@@ -69,21 +69,21 @@ static void after_the_parent(void **state) {
     (void)state;
     // a direct call, then a server that does the same
     script_check("begin 1 A 0; call 1 A a 10; ret A a 20; call 1 B a 30 A; ret B a 40; end 1 A 50",
-                 "complete 0..50 self 30: Aa 10..20 self 10, Ba 30..40 self 10 wait 10;");
+                 "complete 0..50 self 20: Aa 10..20 self 10, Ba 30..40 self 10 wait 10;");
     // the answer brought the token back from the server
     script_check(
         "begin 1 A 0; call 1 B a 10 A; ret B a 20; call 1 A a 30 B; ret A a 40; end 1 A 50",
-        "complete 0..50 self 30: Ba 10..20 self 10 wait 10, Aa 30..40 self 10;");
+        "complete 0..50 self 20: Ba 10..20 self 10 wait 10, Aa 30..40 self 10;");
     // begun before the end of the parent: that is recursion
     script_check("begin 1 A 0; call 1 A a 10; call 1 B a 19 A; ret A a 20; ret B a 40; end 1 A 50",
-                 "complete 0..50 self 20: Aa 10..20 self 9, >Ba 19..40 self 21 inner wait 9;");
+                 "complete 0..50 self 20: Aa 10..20 self 0, >Ba 19..40 self 21 inner wait 9;");
 }
 
 static void asynchronous(void **state) {
     (void)state;
     // a cast that outlives the request does not lengthen it
     script_check("begin 1 A 0; call 1 A a 1; ret A a 5; call 1 B b 8 A; end 1 A 10; ret B b 300",
-                 "complete 0..10 self 4: Aa 1..5 self 4, >Bb 8..300 self 0 async wait 3;");
+                 "complete 0..10 self 6: Aa 1..5 self 4, >Bb 8..300 self 0 async wait 3;");
     // that begins after it
     script_check("begin 1 A 0; end 1 A 10; call 1 B b 20 A; ret B b 30",
                  "complete 0..10 self 10: Bb 20..30 self 0 async wait 20;");
@@ -96,7 +96,7 @@ static void asynchronous(void **state) {
     script_run(s, "begin 1 A 0; call 1 B b 8 A; end 1 A 10; now 1009");
     script_expect(s, "");
     script_run(s, "now 1010");
-    script_expect(s, "complete 0..10 self 8: Bb 8.. async open wait 8;");
+    script_expect(s, "complete 0..10 self 10: Bb 8.. async open wait 8;");
     script_run(s, "ret B b 2000");
     script_expect_counts(s, 0, 1, 0);
     // and the record of the closed request is another's meanwhile, who is called in the middle of
@@ -113,7 +113,7 @@ static void asynchronous(void **state) {
         s,
         "begin 2 A 6000; call 2 B b 6001 A; call 2 B c 6002; ret B c 6003; end 2 A 6004; ret B b 6005; now 9000");
     script_expect(
-        s, "complete 6000..6004 self 1: Bb 6001..6005 self 0 async wait 1, >Bc 6002..6003 self 1;");
+        s, "complete 6000..6004 self 3: Bb 6001..6005 self 0 async wait 1, >Bc 6002..6003 self 1;");
     script_free(s);
 }
 
@@ -128,21 +128,21 @@ static void unwinding(void **state) {
     script_check("begin 1 A 0; call 1 A a 1; end 1 A 5", "incomplete 0..5;");
     // what ends a moment after the marker is async
     script_check("begin 1 A 0; call 1 A a 1; end 1 A 5; ret A a 6",
-                 "complete 0..5 self 1: Aa 1..6 self 0 async;");
+                 "complete 0..5 self 5: Aa 1..6 self 0 async;");
     // what the ending process begins later does not matter
     script_check("begin 1 A 0; end 1 A 5; call 1 A a 6",
                  "complete 0..5 self 5: Aa 6.. async open;");
     // the beginning process may go on with what it has open when another one ends the request
     script_check("begin 1 A 0; call 1 A a 1; end 1 B 5",
-                 "complete 0..5 self 1: Aa 1.. async open;");
+                 "complete 0..5 self 5: Aa 1.. async open;");
     script_check("call 1 A a 1; end 1 B 5; begin 1 A 0; now 5000",
-                 "complete 0..5 self 1: Aa 1.. async open;");
+                 "complete 0..5 self 5: Aa 1.. async open;");
     // only requests that had something unwound are hurt
     struct script *s = script_new(true, 0);
     script_run(
         s,
         "begin 1 A 0; begin 2 B 0; call 2 S a 1 B; call 1 S b 2 A; ret S a 3; end 1 A 4; end 2 B 4; now 9000");
-    script_expect(s, "incomplete 0..4;complete 0..4 self 2: Sa 1..3 self 2 wait 1;");
+    script_expect(s, "incomplete 0..4;complete 0..4 self 1: Sa 1..3 self 2 wait 1;");
     script_expect_counts(s, 0, 0, 0);
     script_free(s);
 }
@@ -169,7 +169,7 @@ static void losses_after_the_end(void **state) {
         "begin 22 A 106; end 22 A 106.5; lost 107.01; lost 107.02; begin 23 A 108; end 23 A 109; now 1500");
     script_expect(
         s,
-        "complete 100..103 self 2: Bb 101..102 self 1 wait 1;incomplete 104..105;incomplete 106..106.5;"
+        "complete 100..103 self 1: Bb 101..102 self 1 wait 1;incomplete 104..105;incomplete 106..106.5;"
         "complete 108..109 self 1;");
     // an asynchronous call makes it later
     script_run(
@@ -208,7 +208,7 @@ static void losses(void **state) {
         s, "begin 7 A 40000; call 7 S a 40001 A; lost; end 7 A 40003; now 42000; begin 8 A 42001;"
            "call 8 S a 42002 A; ret S a 42003; end 8 A 42004; ret S a 42005; now 44000");
     script_expect(
-        s, "incomplete 40000..40003;complete 42001..42004 self 2: Sa 42002..42003 self 1 wait 1;");
+        s, "incomplete 40000..40003;complete 42001..42004 self 1: Sa 42002..42003 self 1 wait 1;");
     script_expect_counts(s, 1, 0, 0);
     script_free(s);
 }
@@ -312,7 +312,7 @@ static void stale(void **state) {
     script_run(
         s,
         "begin 2 A 3000; call 1 S a 3001; call 2 S b 3002 A; ret S b 3003; ret S a 3004; end 2 A 3005; now 5000");
-    script_expect(s, "complete 3000..3005 self 4: Sb 3002..3003 self 1 wait 2;");
+    script_expect(s, "complete 3000..3005 self 2: Sb 3002..3003 self 1 wait 2;");
     script_expect_counts(s, 0, 3, 0);
     // a begin makes the token good again
     script_run(s, "begin 1 A 6000; call 1 A a 6001; ret A a 6002; end 1 A 6003; now 9000");
@@ -371,7 +371,7 @@ static void interleaved(void **state) {
         "ret S a 6; end 2 B 9; end 1 A 10; now 5000");
     script_expect(
         s,
-        "complete 0..9 self 8: Sa 3..4 self 1 wait 3;complete 0..10 self 8: Sa 1..2 self 1 wait 1, Sa 5..6 self 1;");
+        "complete 0..9 self 5: Sa 3..4 self 1 wait 3;complete 0..10 self 7: Sa 1..2 self 1 wait 1, Sa 5..6 self 1;");
     // one within the other: a selective receive inside a call. Neither is the other's child
     script_run(
         s,
@@ -379,7 +379,7 @@ static void interleaved(void **state) {
         "end 3 A 6010; end 4 B 6010; now 9000");
     script_expect(
         s,
-        "complete 6000..6010 self 3: Sa 6001..6008 self 7 wait 1;complete 6000..6010 self 9: Sa 6002..6003 self 1 wait 2;");
+        "complete 6000..6010 self 2: Sa 6001..6008 self 7 wait 1;complete 6000..6010 self 7: Sa 6002..6003 self 1 wait 2;");
     // and back in the first's call below it
     script_run(
         s,
@@ -393,13 +393,13 @@ static void interleaved(void **state) {
 static void overtaking(void **state) {
     (void)state;
     script_check("call 1 B a 2 A; ret B a 3; begin 1 A 0; end 1 A 5",
-                 "complete 0..5 self 4: Ba 2..3 self 1 wait 2;");
+                 "complete 0..5 self 2: Ba 2..3 self 1 wait 2;");
     script_check("begin 1 A 0; end 1 A 5; call 1 B a 2 A; ret B a 3",
-                 "complete 0..5 self 4: Ba 2..3 self 1 wait 2;");
+                 "complete 0..5 self 2: Ba 2..3 self 1 wait 2;");
     script_check("end 1 B 5; begin 1 A 0", "complete 0..5 self 5;");
     script_check(
         "call 1 C c 3 B; call 1 B b 2 A; ret B b 4; ret C c 6; call 1 A a 1; ret A a 7; begin 1 A 0; end 1 A 8",
-        "complete 0..8 self 2: Aa 1..7 self 4, >Bb 2..4 self 1 wait 1, >>Cc 3..6 self 3 wait 1;");
+        "complete 0..8 self 2: Aa 1..7 self 3, >Bb 2..4 self 0 wait 1, >>Cc 3..6 self 3 wait 1;");
     // an end before its begin is no request
     script_check("begin 1 A 5; end 1 A 4", "incomplete 4..5;");
     // a second end changes nothing
@@ -431,14 +431,14 @@ static void raw(void **state) {
     (void)state;
     struct script *s = script_new(false, 0);
     script_run(s, "call 1 A a 0; call 1 B b 2 A; ret B b 4; ret A a 10; now 1010");
-    script_expect(s, "complete 0..10 self 0: Aa 0..10 self 8, >Bb 2..4 self 2 wait 2;");
+    script_expect(s, "complete 0..10 self 0: Aa 0..10 self 6, >Bb 2..4 self 2 wait 2;");
     script_run(s, "call 2 A a 2000; exc A a 2010; now 9000");
     script_expect(s, "complete 2000..2010 error self 0: Aa 2000..2010 self 10 error;");
     // the root's return opens the grace time: async work
     script_run(s, "call 3 A a 10000; call 3 B b 10001 A; ret A a 10002; ret B b 10500; now 12000");
     script_expect(
         s,
-        "complete 10000..10002 self 0: Aa 10000..10002 self 1, >Bb 10001..10500 self 0 async wait 1;");
+        "complete 10000..10002 self 0: Aa 10000..10002 self 2, >Bb 10001..10500 self 0 async wait 1;");
     // recursion of the root
     script_run(s, "call 4 A a 20000; call 4 A a 20001; ret A a 20002; ret A a 20003; now 22000");
     script_expect(
@@ -446,7 +446,7 @@ static void raw(void **state) {
     // the root's call is overtaken by a child's
     script_run(s, "call 5 B b 30001 A; call 5 A a 30000; ret B b 30002; ret A a 30005; now 32000");
     script_expect(
-        s, "complete 30000..30005 self 0: Aa 30000..30005 self 4, >Bb 30001..30002 self 1 wait 1;");
+        s, "complete 30000..30005 self 0: Aa 30000..30005 self 3, >Bb 30001..30002 self 1 wait 1;");
     // never returned
     script_run(s, "call 6 A a 40000; now 70001");
     script_expect(s, "expired 40000..40000;");
@@ -501,17 +501,17 @@ static void markers_are_noticed(void **state) {
     script_run(
         s,
         "call 1 B a 2 A; ret B a 3; begin 1 A 0; call 1 A a 10; ret A a 19; end 1 A 20; now 5000");
-    script_expect(s, "complete 0..20 self 10: Ba 2..3 self 1 wait 2, Aa 10..19 self 9;");
+    script_expect(s, "complete 0..20 self 8: Ba 2..3 self 1 wait 2, Aa 10..19 self 9;");
     script_free(s);
     s = script_new(false, 0);
     script_run(s, "call 1 B a 2 A; ret B a 3; end 1 A 20; begin 1 A 0; now 5000");
-    script_expect(s, "complete 0..20 self 19: Ba 2..3 self 1 wait 2;");
+    script_expect(s, "complete 0..20 self 17: Ba 2..3 self 1 wait 2;");
     // two requests, the second's begin first
     script_free(s);
     s = script_new(false, 0);
     script_run(
         s, "call 1 B a 2 A; ret B a 3; begin 2 C 0; begin 1 A 0; end 2 C 9; end 1 A 20; now 5000");
-    script_expect(s, "complete 0..9 self 9;complete 0..20 self 19: Ba 2..3 self 1 wait 2;");
+    script_expect(s, "complete 0..9 self 9;complete 0..20 self 17: Ba 2..3 self 1 wait 2;");
     // cut off at the start: its begin is not in the stream
     script_free(s);
     s = script_new(false, 0);
@@ -963,7 +963,7 @@ static void end_inside(void **state) {
     script_check("web 1 A 0; call 1 A a 1; call 1 A b 2; end 1 A 3 helper; ret A b 4; ret A a 9",
                  "complete 0..9 self 1: Aa 1..9 self 6, >Ab 2..4 self 2;");
     script_check("web 1 A 0; call 1 A a 1; call 1 B b 2 A; end 1 A 3 helper; ret A a 4; ret B b 9",
-                 "complete 0..4 self 1: Aa 1..4 self 1, >Bb 2..9 self 0 async wait 1;");
+                 "complete 0..4 self 1: Aa 1..4 self 3, >Bb 2..9 self 0 async wait 1;");
     // however long that takes
     struct script *s = script_new(true, 0);
     script_run(

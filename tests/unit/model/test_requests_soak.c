@@ -316,24 +316,36 @@ static void true_parents(const struct true_request *r, uint32_t *parents, int64_
     }
 }
 
-// How much of from … to is covered by the spans that `of` chooses (its children; all when
-// SPAN_NONE), moment by moment.
-static int64_t true_cover(const struct true_request *r, const uint32_t *parents, uint32_t of,
-                          int64_t from, int64_t to) {
+// How much of a span's time, or of the request's, is its own: neither covered by spans below it (of
+// the request: by any) nor waiting for one of them to begin; moment by moment. Those that end after
+// the request do not count.
+static int64_t true_own(const struct true_request *r, const uint32_t *parents, const int64_t *waits,
+                        uint32_t of, int64_t from, int64_t to) {
     int64_t sum = 0;
     for (int64_t t = from; t < to;) {
         int64_t next = to;
-        bool covered = false;
+        bool own = true;
         for (uint32_t k = 0; k < r->count; k++) {
             const struct true_span *s = &r->spans[k];
-            if (of != SPAN_NONE && parents[k] != of) {
+            bool below = of == SPAN_NONE || parents[k] == of;
+            int64_t sent = s->start - waits[k];
+            const int64_t borders[] = {sent, s->start, s->end};
+            if (!below || s->end > r->end) {
                 continue;
             }
-            covered |= covers(s, t);
-            next = s->start > t && s->start < next ? s->start : next;
-            next = s->end > t && s->end < next ? s->end : next;
+            for (int b = 0; b < 3; b++) {
+                next = borders[b] > t && borders[b] < next ? borders[b] : next;
+            }
+            bool waited = parents[k] == of && t >= sent && t < s->start && s->start <= to;
+            for (uint32_t d = 0; d < r->count && waited;
+                 d++) { // not before those up to then are over
+                const struct true_span *e = &r->spans[d];
+                waited = (of != SPAN_NONE && parents[d] != of) || e->end > r->end || e->end <= t ||
+                         e->start > s->start || d == k;
+            }
+            own = own && !covers(s, t) && !waited;
         }
-        sum += covered ? next - t : 0;
+        sum += own ? next - t : 0;
         t = next;
     }
     return sum;
@@ -347,8 +359,13 @@ static void check_complete(const struct true_request *r, const struct request_re
     assert_int_equal(result->count, r->count);
     int64_t waits[SPANS];
     true_parents(r, parents, waits);
-    assert_int_equal(result->self,
-                     r->end - r->begin - true_cover(r, parents, SPAN_NONE, r->begin, r->end));
+    int64_t sum = result->times.uncovered + result->times.waiting - result->times.parallel;
+    for (uint32_t k = 0; k < result->count; k++) {
+        sum += result->spans[k].self;
+    }
+    assert_int_equal(sum, r->end - r->begin);
+    assert_int_equal(result->times.uncovered,
+                     true_own(r, parents, waits, SPAN_NONE, r->begin, r->end));
     for (uint32_t i = 0; i < r->count; i++) {
         const struct true_span *s = &r->spans[i];
         const struct span *got = NULL;
@@ -372,8 +389,7 @@ static void check_complete(const struct true_request *r, const struct request_re
         assert_int_equal(got->outermost, outermost);
         assert_int_equal(got->depth, depth);
         assert_int_equal(got->wait, waits[i]);
-        assert_int_equal(
-            got->self, async ? 0 : s->end - s->start - true_cover(r, parents, i, s->start, s->end));
+        assert_int_equal(got->self, async ? 0 : true_own(r, parents, waits, i, s->start, s->end));
         assert_int_equal(got->parent == SPAN_NONE, parents[i] == SPAN_NONE);
         if (parents[i] != SPAN_NONE) {
             assert_int_equal(result->spans[got->parent].start, r->spans[parents[i]].start);

@@ -8,8 +8,8 @@
 
 enum { MS = 1000000, ROWS = 3 };
 
-// So many requests of 10 ms and some noise: 2 ms in http, `db` ms in db, the rest nowhere. db waits
-// 1 ms. Of each `fails` requests one fails; 0: none.
+// So many requests of 10 ms and some noise: 2 ms in http, 1 ms waiting for db, `db` ms in db, the
+// rest nowhere. Of each `fails` requests one fails; 0: none.
 static struct query_sums side(uint64_t requests, double db_ms, uint64_t fails, bool parallel) {
     static struct query_row all[2][ROWS];
     static int next;
@@ -19,8 +19,8 @@ static struct query_sums side(uint64_t requests, double db_ms, uint64_t fails, b
         rows[i] = (struct query_row){.identity = "buy", .tier = tiers[i], .min_ns = UINT64_MAX};
     }
     for (uint64_t r = 0; r < requests; r++) {
-        uint64_t db = (uint64_t)(db_ms * MS), own = 8 * MS + r % 10 * MS / 10;
-        uint64_t whole = own + 2 * MS + (parallel ? 0 : db);
+        uint64_t db = (uint64_t)(db_ms * MS), own = 7 * MS + r % 10 * MS / 10;
+        uint64_t whole = own + 3 * MS + (parallel ? 0 : db);
         const uint64_t self[ROWS] = {2 * MS, own, db}, ns[ROWS] = {2 * MS, whole, db};
         for (int i = 0; i < ROWS; i++) {
             rows[i].calls++;
@@ -31,7 +31,8 @@ static struct query_sums side(uint64_t requests, double db_ms, uint64_t fails, b
             rows[i].max_ns = ns[i] > rows[i].max_ns ? ns[i] : rows[i].max_ns;
             assert_true(histogram_add(&rows[i].durations, ns[i]));
         }
-        rows[2].wait_ns += MS;
+        rows[1].waiting_ns += MS;
+        rows[2].waiting_ns += MS;
         rows[1].errors += fails > 0 && r % fails == 0;
     }
     return (struct query_sums){.rows = rows, .count = ROWS, .first_s = 1000, .last_s = 1100};
@@ -69,10 +70,16 @@ static void test_a_slower_tier_is_named_first(void **state) {
     assert_true(fabs(whole->mean_ns.after - whole->mean_ns.before - 3 * MS) < 1);
     assert_true(whole->mean_ns.sure && whole->quantiles_ns[0].sure);
     assert_false(whole->errors.sure);
-    assert_int_equal(whole->part_count, 4);
+    assert_int_equal(whole->split, COMPARE_APART);
+    assert_int_equal(whole->part_count, 6);
     assert_string_equal(whole->parts[0].tier, "db");
     assert_int_equal(whole->parts[0].kind, COMPARE_SELF);
-    assert_true(fabs(whole->parts[0].waited_before_ns - MS) < 1);
+    for (uint32_t i = 0; i < whole->part_count; i++) {
+        const struct compare_part *p = &whole->parts[i];
+        if (p->kind == COMPARE_WAITING) {
+            assert_true(p->before_ns == (strcmp(p->tier, "db") == 0 ? MS : 0));
+        }
+    }
     expect_sum(whole);
     assert_true(whole->per_s.before == 10 && whole->per_s.after == 5);
     assert_null(c.rows[1].parts);
@@ -87,8 +94,65 @@ static void test_parallel_work_adds_up(void **state) {
     struct query_sums a = side(100, 1, 0, false), b = side(100, 3, 0, true);
     assert_true(compare_make(&c, &a, &b));
     const struct compare_part *first = &c.rows[0].parts[0];
-    assert_int_equal(first->kind, COMPARE_OVERLAP);
+    assert_int_equal(first->kind, COMPARE_PARALLEL);
     assert_true(fabs(first->after_ns - first->before_ns + 3 * MS) < 1);
+    expect_sum(&c.rows[0]);
+    give_back(&c, &a, &b);
+}
+
+static void expect_rounded(struct compare *c, double grid) {
+    int64_t parts[8], sum = 0;
+    const struct compare_row *row = &c->rows[0];
+    int64_t whole = compare_rounded(row, grid, parts);
+    assert_true(fabs((double)whole - (row->mean_ns.after - row->mean_ns.before) / grid) <= 0.5001);
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        const struct compare_part *p = &row->parts[i];
+        assert_true(fabs((double)parts[i] - (p->after_ns - p->before_ns) / grid) < 1.01);
+        sum += parts[i];
+    }
+    assert_int_equal(sum, whole);
+}
+
+// However coarsely they are told, the parts add up to the change that is told.
+static void test_rounded_parts_add_up(void **state) {
+    (void)state;
+    struct compare c;
+    struct query_sums a = side(7, 1, 0, false), b = side(11, 1, 0, true);
+    uint64_t seed = 9;
+    for (int round = 0; round < 500; round++) {
+        for (uint32_t i = 0; i < ROWS; i++) {
+            b.rows[i].self_ns = random_u64(&seed) % (40 * MS);
+            b.rows[i].waiting_ns = random_u64(&seed) % (40 * MS);
+        }
+        assert_true(compare_make(&c, &a, &b));
+        for (double grid = 1; grid < 1e9; grid *= 10) {
+            expect_rounded(&c, grid);
+        }
+        compare_free(&c);
+    }
+    assert_true(compare_make(&c, &a, &b));
+    give_back(&c, &a, &b);
+}
+
+// Rows of old versions have waiting within self times: they are compared among each other, but not
+// with others.
+static void test_rows_that_do_not_tell_waiting(void **state) {
+    (void)state;
+    struct compare c;
+    struct query_sums a = side(100, 1, 0, false), b = side(100, 2, 0, false);
+    for (int i = 0; i < ROWS; i++) {
+        a.rows[i].unsplit = a.rows[i].calls;
+    }
+    assert_true(compare_make(&c, &a, &b));
+    assert_int_equal(c.rows[0].split, COMPARE_MIXED);
+    assert_int_equal(c.rows[0].part_count, 0);
+    compare_free(&c);
+    for (int i = 0; i < ROWS; i++) {
+        b.rows[i].unsplit = b.rows[i].calls;
+    }
+    assert_true(compare_make(&c, &a, &b));
+    assert_int_equal(c.rows[0].split, COMPARE_IN_SELF);
+    assert_int_equal(c.rows[0].part_count, 4);
     expect_sum(&c.rows[0]);
     give_back(&c, &a, &b);
 }
@@ -148,6 +212,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_slower_tier_is_named_first),
         cmocka_unit_test(test_parallel_work_adds_up),
+        cmocka_unit_test(test_rounded_parts_add_up),
+        cmocka_unit_test(test_rows_that_do_not_tell_waiting),
         cmocka_unit_test(test_what_chance_may_do_is_not_sure),
         cmocka_unit_test(test_one_side_without_requests),
         cmocka_unit_test(test_no_memory),

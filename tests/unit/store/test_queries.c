@@ -83,7 +83,7 @@ static void add_request(struct account *a, struct keep *keep, int i) {
                                .error = is_error(i),
                                .begin = begin,
                                .end = end,
-                               .self = HTTP_LESS,
+                               .times = {.uncovered = HTTP_LESS},
                                .spans = spans,
                                .count = n,
                                .calls = n};

@@ -30,7 +30,7 @@ static const struct query_row *find(const struct query_sums *sums, const char *i
 static struct query_sums ask(int64_t from, int64_t until, const char *node, const char *identity) {
     struct store *s = fixture_reader();
     struct query_sums sums;
-    struct query q = {from, until, node, identity};
+    struct query q = {from, until, node, identity, NULL};
     if (!query_sums(s, &q, &sums)) {
         fail_msg("%s", store_error(s));
     }
@@ -342,7 +342,7 @@ static void test_extent_and_nodes(void **state) {
     struct store *s = fixture_reader();
     assert_false(query_extent(s, &first, &last));
     struct query_sums sums;
-    assert_true(query_sums(s, &(struct query){INT64_MIN, INT64_MAX, NULL, NULL}, &sums));
+    assert_true(query_sums(s, &(struct query){INT64_MIN, INT64_MAX, NULL, NULL, NULL}, &sums));
     assert_int_equal(sums.count, 0);
     assert_int_equal(sums.resolution_s, 0);
     store_close(s);
@@ -370,7 +370,7 @@ static void test_no_memory(void **state) {
     for (long n = 0; n < 20; n++) {
         struct query_sums sums;
         fail_alloc_at(n);
-        bool ok = query_sums(s, &(struct query){INT64_MIN, INT64_MAX, NULL, NULL}, &sums);
+        bool ok = query_sums(s, &(struct query){INT64_MIN, INT64_MAX, NULL, NULL, NULL}, &sums);
         fail_alloc_at(-1);
         failures += !ok;
         assert_true(!ok || sums.count == 2);

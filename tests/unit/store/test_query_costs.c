@@ -33,7 +33,7 @@ static void fill(void) {
 static struct costs ask(int64_t from, int64_t until, const char *node) {
     struct costs costs;
     struct store *s = fixture_reader();
-    if (!query_costs(s, &(struct query){from, until, node, "ignored"}, &costs)) {
+    if (!query_costs(s, &(struct query){from, until, node, "ignored", NULL}, &costs)) {
         fail_msg("%s", store_error(s));
     }
     store_close(s);
@@ -105,7 +105,7 @@ static void test_no_memory(void **state) {
     for (long n = 0; n < 20; n++) {
         struct costs costs;
         fail_alloc_at(n);
-        bool ok = query_costs(s, &(struct query){INT64_MIN, INT64_MAX, NULL, NULL}, &costs);
+        bool ok = query_costs(s, &(struct query){INT64_MIN, INT64_MAX, NULL, NULL, NULL}, &costs);
         fail_alloc_at(-1);
         assert_true(!ok || costs.count == 3);
         failures += !ok;

@@ -189,7 +189,7 @@ static void test_views_have_the_promised_columns(void **state) {
         "tier_stats",
         "bucket_start,resolution_s,node,identity,tier,requests,calls,errors,async_calls,total_us,"
         "self_us,async_us,mean_us,stddev_us,min_us,max_us,p25_us,p50_us,p75_us,p90_us,p95_us,"
-        "p99_us,p999_us,wait_us,gc_us,off_cpu_us,sync_calls,duration_us,sync_us");
+        "p99_us,p999_us,wait_us,gc_us,off_cpu_us,sync_calls,duration_us,sync_us,waiting_us,parallel_us");
     expect_columns(
         "ledger",
         "bucket_start,resolution_s,node,requests_complete,requests_incomplete,requests_expired,"
@@ -201,16 +201,17 @@ static void test_views_have_the_promised_columns(void **state) {
     expect_columns(
         "path_stats",
         "bucket_start,resolution_s,node,identity,path,calls,errors,async_calls,total_us,self_us,"
-        "async_us,wait_us,mean_us,min_us,max_us,sync_calls,duration_us,sync_us");
+        "async_us,wait_us,mean_us,min_us,max_us,sync_calls,duration_us,sync_us,waiting_us");
     expect_columns("tier_costs",
                    "bucket_start,resolution_s,node,tier,messages,bytes,calls,stale_calls");
     expect_columns(
         "slow_requests",
-        "id,node,identity,started_at,duration_us,outcome,reason,complete,spans,kept_spans,remote,origin,label");
+        "id,node,identity,started_at,duration_us,outcome,reason,complete,spans,kept_spans,remote,origin,label,"
+        "uncovered_us,parallel_us");
     expect_columns(
         "slow_spans",
         "request_id,span,parent,pid,name,start_us,duration_us,self_us,wait_us,gc_us,off_cpu_us,"
-        "async,outcome,remote");
+        "async,outcome,remote,waiting_us");
 }
 
 static void test_small_batch_to_the_digit(void **state) {
@@ -224,7 +225,7 @@ static void test_small_batch_to_the_digit(void **state) {
     fixture_row(batch, NOON + 50, "shop@host", "create", "idle")->requests = 1; // no call
     for (int i = 5; i <= 6; i++) {
         struct stat_row *row = fixture_row(batch, NOON + 10 * i, "shop@host", "create", "db");
-        row->wait_ns = 500, row->gc_ns = 250, row->off_cpu_ns = 125;
+        row->wait_ns = 500, row->gc_ns = 250, row->off_cpu_ns = 125, row->waiting_ns = 400;
     }
     fixture_fill_ledger(fixture_ledger(batch, NOON + 50));
     fixture_ledger(batch, NOON + 60)->requests_complete = 20;
@@ -244,9 +245,10 @@ static void test_small_batch_to_the_digit(void **state) {
         "FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND resolution_s = 3600)",
         "shop@host,3,1,1,4.0,2.0,8.0,4.0,1.0,8.0");
     fixture_expect(
-        "SELECT wait_us || ',' || gc_us || ',' || off_cpu_us FROM tier_stats WHERE identity = 'create' AND "
+        "SELECT wait_us || ',' || gc_us || ',' || off_cpu_us || ',' || waiting_us || ',' || (parallel_us IS NULL) FROM "
+        "tier_stats WHERE identity = 'create' AND "
         "tier = 'db' AND resolution_s = 3600",
-        "1.0,0.5,0.25");
+        "1.0,0.5,0.25,0.8,1");
     // mean 4, deviations 3, 1, 4: variance 26 / 3
     fixture_expect(
         "SELECT round(stddev_us, 6) FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND "

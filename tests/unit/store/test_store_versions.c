@@ -129,6 +129,84 @@ static void test_profiles_of_version_8(void **state) {
                    "11 12 5 00,00 0 5 00,00 0 5 00,00 0 5 00");
 }
 
+// The stored form of a histogram of one value.
+static struct buffer one_of(uint64_t ns) {
+    struct histogram h = {0};
+    struct buffer out = buffer_make(1024);
+    assert_true(histogram_add(&h, ns) && histogram_write(&h, &out));
+    histogram_free(&h);
+    return out;
+}
+
+// Runs a statement with a blob for ?1.
+static void insert_with(const char *sql, struct buffer blob) {
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+    sqlite3_bind_blob(statement, 1, blob.data, (int)blob.len, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
+    sqlite3_finalize(statement);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+// A file from before waiting was told apart: what it says of older buckets is that it is not known,
+// also of one that goes on.
+static void test_waiting_of_older_files(void **state) {
+    (void)state;
+    int until = 0;
+    while (!strstr(store_migrations[until].sql, "ADD COLUMN waiting_ns")) {
+        until++;
+    }
+    assert_true(migrated(store_migrations, until));
+    static const char *const names[] = {
+        "node_names VALUES (1, 'shop@host')", "identity_names VALUES (1, 'buy')",
+        "tier_names VALUES (1, '_total')", "path_names VALUES (1, 'db')"};
+    char sql[500];
+    for (int i = 0; i < 4; i++) {
+        snprintf(sql, sizeof sql, "INSERT INTO %s", names[i]);
+        free(fixture_ask(fixture_db, sql));
+    }
+    static const int sizes[] = {10, 60, 3600};
+    struct buffer histogram = one_of(9000);
+    for (int i = 0; i < 3; i++) {
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO stat_rows VALUES (%d, %d, 1, 1, 1, 1, 1, 0, 0, 9000, 9000, 0, 9000, "
+                 "81e6, 0, 0, 0, 9000, 9000, 0, 0, 0, 0, 0, 0, 0, 0, ?1)",
+                 sizes[i], NOON);
+        insert_with(sql, histogram);
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO path_rows VALUES (%d, %d, 1, 1, 1, 1, 0, 0, 5000, 5000, 0, 0, 5000, "
+                 "5000, 5000)",
+                 sizes[i], NOON);
+        free(fixture_ask(fixture_db, sql));
+    }
+    buffer_free(&histogram);
+    store_close(fixture_open());
+    expect_version(store_schema_version);
+    fixture_expect("SELECT group_concat(resolution_s || coalesce(waiting_us, '?') || "
+                   "coalesce(parallel_us, '?')) FROM tier_stats",
+                   "10??,60??,3600??");
+    for (int i = 0; i < 2; i++) {
+        struct stats *batch = stats_new();
+        struct stat_row *row = fixture_row(batch, NOON + 60 * i, "shop@host", "buy", "_total");
+        row->waiting_ns = 700, row->parallel_ns = 300, row->self_ns = 1000;
+        stats_count(row, 5000);
+        fixture_path_call(batch, NOON + 60 * i, "buy", fixture_path("db"), 2000)->waiting_ns = 700;
+        fixture_write(batch);
+    }
+    fixture_expect(
+        "SELECT group_concat(x, ' ') FROM (SELECT resolution_s || ':' || calls || ':' || self_us "
+        "|| ':' || coalesce(waiting_us, '?') || ':' || coalesce(parallel_us, '?') AS x "
+        "FROM tier_stats ORDER BY resolution_s, bucket_start)",
+        "10:2:10.0:?:? 10:1:1.0:0.7:0.3 60:2:10.0:?:? 60:1:1.0:0.7:0.3 3600:3:11.0:?:?");
+    fixture_expect(
+        "SELECT group_concat(x, ' ') FROM (SELECT identity || resolution_s || ':' || calls || ':' || "
+        "coalesce(waiting_us, '?') AS x FROM path_stats WHERE resolution_s > 10 "
+        "ORDER BY identity, resolution_s, bucket_start)",
+        "_total60:2:? _total60:1:0.7 _total3600:3:? buy60:2:? buy60:1:0.7 buy3600:3:?");
+}
+
 // Here a table of somebody's own is in its way.
 static void test_a_step_that_fails_changes_nothing(void **state) {
     (void)state;
@@ -151,6 +229,7 @@ int main(void) {
         VERSION_TEST(test_the_next_version_keeps_the_rows),
         VERSION_TEST(test_a_new_file_goes_through_all_of_them),
         VERSION_TEST(test_profiles_of_version_8),
+        VERSION_TEST(test_waiting_of_older_files),
         VERSION_TEST(test_a_step_that_fails_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

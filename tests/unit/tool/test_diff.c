@@ -37,7 +37,7 @@ static void test_slower_tier_is_named(void **state) {
                 "after   2025-11-20T12:10:00Z to 2025-11-20T12:20:00Z\n");
     expect_part("search: 60 requests -> 60\n");
     expect_part("+4.0 ms");
-    expect_part("  that is  +4.0 ms db\n");
+    expect_part("  that is  +4.0 ms: +4.0 db\n");
     expect_part("more than chance\n");
     assert_int_equal(tool_ask("diff", STRETCHES "--json"), 0);
     expect_json("$.rows[0].tier", "_total");

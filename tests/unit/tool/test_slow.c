@@ -338,7 +338,8 @@ static void test_hostile_numbers(void **state) {
                                           outcomes[random_u64(&seed) % 5],
                                           random_u64(&seed) % 2 ? text("w@h") : NULL,
                                           random_u64(&seed) % 2,
-                                          0};
+                                          0,
+                                          n[5]};
         }
         struct slow_spans s = {.request = request(1, values[random_u64(&seed) % VALUES], SPANS),
                                .spans = spans,
@@ -482,6 +483,7 @@ static void test_spans_json(void **state) {
     struct slow_span spans[] = {span(UINT32_MAX, "http", "<0.1.0>", 0, 40),
                                 span(0, "db", "<0.2.0>", 1, 3)};
     spans[1].self_ns = 1500;
+    spans[1].waiting_ns = -1; // of a row that an older version has written
     spans[1].wait_ns = 2500;
     spans[1].gc_ns = 3500;
     spans[1].off_cpu_ns = 4500;
@@ -499,9 +501,9 @@ static void test_spans_json(void **state) {
         "\"complete\":true,\"spans\":2,\"kept_spans\":2,\"remote\":false,\"origin\":null},\"spans\":["
         "{\"span\":0,\"parent\":null,\"node\":\"shop@host\",\"pid\":\"<0.1.0>\",\"name\":\"http\",\"start_us\":0,\"duration_us\":"
         "40000,"
-        "\"self_us\":40000,\"wait_us\":0,\"gc_us\":0,\"off_cpu_us\":0,\"async\":false,\"outcome\":\"ok\"},"
+        "\"self_us\":40000,\"wait_us\":0,\"waiting_us\":0,\"gc_us\":0,\"off_cpu_us\":0,\"async\":false,\"outcome\":\"ok\"},"
         "{\"span\":1,\"parent\":0,\"node\":\"shop@host\",\"pid\":\"<0.2.0>\",\"name\":\"db\",\"start_us\":1000,\"duration_us\":3000,"
-        "\"self_us\":1.5,\"wait_us\":2.5,\"gc_us\":3.5,\"off_cpu_us\":4.5,\"async\":true,\"outcome\":"
+        "\"self_us\":1.5,\"wait_us\":2.5,\"waiting_us\":null,\"gc_us\":3.5,\"off_cpu_us\":4.5,\"async\":true,\"outcome\":"
         "\"error\"}"
         "],\"parts\":[],\"profiles\":[{\"id\":7,\"ended_at\":\"2025-11-20T12:00:00.123456Z\","
         "\"requests\":20}]}\n");
