@@ -23,7 +23,7 @@ stop() {
 }
 clean_up() {
     local pid
-    for pid in $kprof_node $shop_node $collector; do stop "$pid"; done
+    for pid in $kprof_node $shop_node $feeder $serve $collector; do stop "$pid"; done
     rm -rf "$scratch"
 }
 trap clean_up EXIT
@@ -46,9 +46,9 @@ field() { awk -v key="$2" '{ for (i = 1; i < NF; i++) if ($i == key) print $(i +
 query() { sqlite3 -readonly "$1" "$2"; }
 cpu_ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 
-# Starts a collector on a free port, in $port; its database is $scratch/NAME.db.
+# start_collector NAME [DB OPTION...]: on a free port, in $port; its database is $scratch/NAME.db.
 start_collector() {
-    "$scratch/kprof-collector" --listen 0 --db "$scratch/$1.db" 2>"$scratch/$1.log" &
+    "$scratch/kprof-collector" --listen 0 --db "${2:-$scratch/$1.db}" "${@:3}" 2>"$scratch/$1.log" &
     collector=$!
     wait_until 600 said_or_gone ' listening on ' "$scratch/$1.log" $collector || true
     port=$(sed -n 's/.*listening on [^ ]*:\([0-9]*\),.*/\1/p' "$scratch/$1.log" | head -n 1)

@@ -12,10 +12,12 @@ Measures side by side, in one run, and prints tables with ratios:
             with a handler that builds the same sums per tier; each pinned to one core
   calls     what a call costs in the traced node: untraced, without a token, with one
   shop      the sample application's requests per second: untraced, traced and nothing sampled, 1 in 10, all
+  page      the page on a large database: what its first view costs, also kprof report and diff, while a collector writes; what ten
+            people who look cost the thread that takes traces in
   flame     a full trace: the traced request beside fprof, eprof, tprof, dbg and eflame's way; all others meanwhile
 
   --quick          about a minute: a smaller capture, fewer rounds; not to be quoted
-  --fresh          make the capture again; it is kept in DIR/bench
+  --fresh          make the capture and the large database again; they are kept in DIR/bench
   --no-build       take the programs in DIR as they are
   --build-dir DIR  default: build
   --only PART      only this part; may be given several times
@@ -36,19 +38,21 @@ while [ $# -gt 0 ]; do
         --no-build) no_build=yes ;;
         --build-dir) [ $# -ge 2 ] || { usage >&2; exit 2; }; build=$(realpath -m "$2"); shift ;;
         --only)
-            case ${2:-} in capture|calls|shop|flame) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
+            case ${2:-} in capture|calls|shop|page|flame) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
             shift ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-[ -n "$parts" ] || parts='capture calls shop flame'
+[ -n "$parts" ] || parts='capture calls shop page flame'
 
 # Rounds are interleaved: every way is measured once in each.
 if [ -n "$quick" ]; then
     wanted=100000 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4 flame_rounds=3 flame_rates=1 flame_window=10
+    days=40 views=5 people_rounds=1 people_seconds=5
 else
     wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
+    days=730 views=20 people_rounds=3 people_seconds=10
 fi
 clients=8
 
@@ -57,11 +61,12 @@ export LC_ALL=C SHOP_EBIN=$build/sample/ebin
 export ERL_FLAGS="+sbwt none +sbwtdcpu none +sbwtdio none"
 bench=$build/bench
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kprof-bench.XXXXXX")
-collector='' kprof_node='' shop_node='' # process ids
+collector='' kprof_node='' shop_node='' serve='' feeder='' # process ids
 
 # shellcheck source-path=SCRIPTDIR
 source "$here/lib.sh"
 source "$here/flame.sh"
+source "$here/page.sh"
 
 # The tiers as shop_truth names them, for replay and for bench_trace_client.
 tiers=(http=shop_http:handle_request/2 pool=shop_worker:work/2 storage=shop_storage:run/2 render=shop_render:page/2
@@ -70,7 +75,7 @@ tiers=(http=shop_http:handle_request/2 pool=shop_worker:work/2 storage=shop_stor
 build_all() {
     if [ -z "$no_build" ]; then
         say "building"
-        { cmake -S "$top" -B "$build" && cmake --build "$build" --target kprof kprof-collector shim; } \
+        { cmake -S "$top" -B "$build" && cmake --build "$build" --target kprof kprof-collector bench_database shim; } \
             >"$scratch/build.log" 2>&1 || { tail -n 30 "$scratch/build.log" >&2; die "the build failed"; }
     fi
     if grep -q '^KPROF_SANITIZE:BOOL=ON\|^CMAKE_BUILD_TYPE:STRING=Debug' "$build/CMakeCache.txt"; then
@@ -81,7 +86,7 @@ build_all() {
     cp -r "$build/shim/default/lib/kprof/ebin" "$scratch/shim"
     mkdir -p "$bench/ebin"
     "$top/tests/sample/shop.sh" build "$build/sample"
-    erlc -Werror -o "$bench/ebin" "$here"/*.erl
+    erlc -Werror -o "$bench/ebin" "$here"/*.erl "$top/tests/scenarios/src/scenario_many.erl"
     cc -O2 -flto -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I"$top/include" \
         "$here/bench_frames.c" -o "$bench/bench_frames"
 }
