@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- kprof's database, version 10: waiting as a time of its own. What a caller waits until its callee begins is nobody's self time any more.
+-- kprof's database, version 11: waiting as a time of its own. What a caller waits until its callee begins is nobody's self time any more.
 --
 -- People and programs query the views tier_stats, path_stats, slow_requests and slow_spans, whose names and columns are stable.
 --

@@ -11,15 +11,16 @@ static const char sums_sql[] =
     "parallel_ns, row_number() OVER (PARTITION BY identity_id ORDER BY duration_ns DESC, id) AS n "
     "FROM kept_requests WHERE begin_ns >= ?1 AND begin_ns < ?2 AND reason <> 1 AND cut = 0 "
     "AND kept_spans = spans AND uncovered_ns IS NOT NULL "
-    "AND (?3 IS NULL OR node_id = (SELECT id FROM node_names WHERE name = ?3)) "
-    "AND (?4 IS NULL OR identity_id = (SELECT id FROM identity_names WHERE name = ?4))) "
-    "WHERE n <= ?5) "
-    "SELECT i.name, r.* FROM (SELECT identity_id, '_total', count(*) AS requests, count(*), "
-    "sum(duration_ns), sum(uncovered_ns), 0, sum(parallel_ns) FROM kept GROUP BY identity_id "
-    "UNION ALL SELECT identity_id, t.name, count(DISTINCT kept.id), count(*), "
-    "sum(k.duration_ns), sum(k.self_ns), sum(k.waiting_ns), 0 FROM kept CROSS JOIN kept_spans AS k "
-    "ON k.request_id = kept.id JOIN tier_names AS t ON t.id = k.tier_id GROUP BY identity_id, "
-    "k.tier_id) AS r JOIN identity_names AS i ON i.id = r.identity_id";
+    "AND (?3 IS NULL OR node_id IN (SELECT id FROM node_names WHERE " QUERY_AMONG("name", "?3") ")) AND (?4 IS NULL OR identity_id IN (SELECT id FROM identity_names WHERE " QUERY_AMONG(
+        "name",
+        "?4") "))) "
+              "WHERE n <= ?5) "
+              "SELECT i.name, r.* FROM (SELECT identity_id, '_total', count(*) AS requests, count(*), "
+              "sum(duration_ns), sum(uncovered_ns), 0, sum(parallel_ns) FROM kept GROUP BY identity_id "
+              "UNION ALL SELECT identity_id, t.name, count(DISTINCT kept.id), count(*), "
+              "sum(k.duration_ns), sum(k.self_ns), sum(k.waiting_ns), 0 FROM kept CROSS JOIN kept_spans AS k "
+              "ON k.request_id = kept.id JOIN tier_names AS t ON t.id = k.tier_id GROUP BY identity_id, "
+              "k.tier_id) AS r JOIN identity_names AS i ON i.id = r.identity_id";
 
 enum { IDENTITY, TIER = 2, REQUESTS, CALLS, DURATION, SELF, WAITING, PARALLEL };
 

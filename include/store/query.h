@@ -27,10 +27,9 @@ bool query_choice_has(const char *choice, const char *name);
 struct query_row {
     const char *identity; // both live as long as the answer
     const char *tier;
+    // calls in rows that do not tell waiting from self time, and count in it only there: older ones
+    uint64_t unsplit;
     STAT_FIELDS // min_ns and max_ns are 0 without calls
-                // calls in rows that do not tell waiting from self time, and count in it only
-                // there: older ones
-        uint64_t unsplit;
 };
 
 // Where calls came under tokens of requests that were over.

@@ -281,12 +281,51 @@ static void test_no_memory(void **state) {
     store_close(s);
 }
 
+// Sums of those that were kept for being slow, of one identity or of several.
+static void test_sums_of_the_slow_ones(void **state) {
+    (void)state;
+    struct stats *batch = stats_new();
+    static const char *const identities[] = {"create", "read", "update"};
+    for (int i = 0; i < 9; i++) {
+        struct kept_request r =
+            fixture_request(NOON, identities[i % 3], i < 6 ? KEPT_OVER : KEPT_FAILED, 9000 + i, 2);
+        r.uncovered = 7, r.parallel = 3;
+        fixture_keep(batch, &r);
+    }
+    fixture_write(batch);
+    static const struct {
+        const char *identity;
+        uint32_t rows;
+        uint64_t requests;
+    } asked[] = {{NULL, 9, 6}, {"read", 3, 2}, {"read" QUERY_OR "update", 6, 4}, {"none", 0, 0}};
+    struct store *s = fixture_reader();
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct query q = {.from_s = NOON, .until_s = NOON + 10, .identity = asked[i].identity};
+        struct query_sums sums;
+        uint64_t requests = 0;
+        assert_true(query_slow_sums(s, &q, &sums));
+        assert_int_equal(sums.count, asked[i].rows);
+        for (uint32_t k = 0; k < sums.count; k++) {
+            const struct query_row *row = &sums.rows[k];
+            bool whole = strcmp(row->tier, "_total") == 0;
+            requests += whole ? row->requests : 0;
+            assert_int_equal(row->calls, 2);
+            assert_int_equal(row->self_ns, whole ? 2 * 7 : 2 * 10);
+            assert_int_equal(row->parallel_ns, whole ? 2 * 3 : 0);
+        }
+        assert_int_equal(requests, asked[i].requests);
+        query_sums_free(&sums);
+    }
+    store_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define SLOW_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
         SLOW_TEST(test_order_and_filters),
         SLOW_TEST(test_a_request_as_it_was_kept),
         SLOW_TEST(test_spans),
+        SLOW_TEST(test_sums_of_the_slow_ones),
         SLOW_TEST(test_damaged_trees),
         SLOW_TEST(test_parts),
         SLOW_TEST(test_no_memory),
