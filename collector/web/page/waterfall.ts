@@ -294,7 +294,7 @@ export class Waterfall {
     const x = this.lanes ? at.to - at.from > wide + 16 ? at.from + 8 : null
       : at.to + wide + 6 < at.right ? at.to + 4 : at.waited - wide - 4 > at.left ? at.waited - wide - 4 : at.to - wide - 8;
     if (x === null) { return; }
-    if (x >= at.from && x + wide <= at.to) { // on the bar
+    if (x < at.to && x + wide > Math.min(at.waited, at.from)) { // on the bar, or on its waiting
       c.fillStyle = variable("--background");
       c.fillRect(x - 4, y + 6, wide + 8, 12);
     }
