@@ -353,6 +353,7 @@ static bool add_to(struct query_row *to, const struct query_row *row) {
 #undef ADD_TIME
     to->duration_ns += row->duration_ns;
     to->square_ns += row->square_ns;
+    to->unsplit += row->unsplit;
     if (row->calls > 0) {
         to->min_ns = to->calls == row->calls || row->min_ns < to->min_ns ? row->min_ns : to->min_ns;
         to->max_ns = row->max_ns > to->max_ns ? row->max_ns : to->max_ns;
