@@ -8,6 +8,7 @@ export type Row = {
   identity: string; tier: string; requests: number; calls: number; errors: number; mean_us: number; max_us: number;
   p50_us: number; p90_us: number; p99_us: number; p999_us: number; total_us: number; self_us: number; wait_us: number; async_us: number;
   per_request_us: number; wait_per_request_us: number;
+  waiting_per_request_us: number | null; // null: rows of an older version, where it is in the self time of who waits
 };
 export type Finding = {
   kind: string; level: "note" | "warning" | "problem"; since: string | null; title: string | null; text: string | null;
@@ -17,11 +18,12 @@ export type Table = {
   from: string | null; until: string | null; resolution_s: number; tiers: string[]; identities: string[]; rows: Row[];
   ledger: { verdict: Verdict; requests_complete: number }; findings: Finding[];
 };
-export type Tier = { name: string; self_us: Values; wait_us: Values; async_us: Values };
+export type Tier = { name: string; self_us: Values; wait_us: Values; async_us: Values; waiting_us: Values };
 export type Mark = { at_s: number; kind: string; amount: number; text?: string; node?: string | null };
 export type Series = {
   start_s: number; step_s: number; resolution_s: number; count: number; requests: Values; errors: Values; mean_us: Values;
-  p50_us: Values; p90_us: Values; p99_us: Values; max_us: Values; uncovered_us: Values; tiers: Tier[]; verdicts: Verdict[];
+  p50_us: Values; p90_us: Values; p99_us: Values; max_us: Values; uncovered_us: Values; waiting_us: Values; parallel_us: Values;
+  tiers: Tier[]; verdicts: Verdict[];
   heat: { scale: number; counts: number[][] }; marks: Mark[];
 };
 export type Request = {
@@ -64,19 +66,22 @@ export class Failed extends Error {
 /** A number before and after; sure: more than chance. */
 export type Change = { before: number; after: number; sure: boolean };
 export type Part = {
-  kind: string; tier: string | null; before_us: number; after_us: number; waited_before_us?: number; waited_after_us?: number;
+  kind: string; tier: string | null; before_us: number; after_us: number;
 };
 export type Compared = {
   identity: string; tier: string; calls_before: number; calls_after: number; mean_us: Change; p50_us: Change; p90_us: Change;
-  p99_us: Change; p999_us: Change; errors: Change; per_s: Change; parts: Part[];
+  p99_us: Change; p999_us: Change; errors: Change; per_s: Change; waiting: "apart" | "in_self" | "mixed";
+  parts: Part[];
 };
 export type Comparison = {
   before: { from: string | null; until: string | null; verdict: Verdict }; after: { verdict: Verdict }; rows: Compared[];
+  slow: { identity: string; requests: number; mean_us: number; slow_us: number;
+          parts: { kind: string; tier: string | null; mean_us: number; slow_us: number }[] }[];
 };
 /** A call of a tier below others; parent is a place in the list. */
 export type Path = {
   tier: string; parent: number | null; depth: number; calls: number; errors: number; mean_us: number; max_us: number;
-  self_per_request_us: number; wait_per_request_us: number; per_request_us: number;
+  self_per_request_us: number; wait_per_request_us: number; waiting_per_request_us: number | null; per_request_us: number;
 };
 
 type Question = Record<string, string | number | string[] | undefined>;

@@ -113,7 +113,9 @@ export class Charts {
 
   private showWhere(s: Series): void {
     const layers = this.layers(s);
-    const waiting = s.requests.map((_, i) => s.tiers.reduce<number>((sum, t) => sum + (t.wait_us[i] ?? 0), 0));
+    // rows of an older version have it in their callers' time too
+    const waiting = s.requests.map((_, i) => s.waiting_us[i] ?? s.tiers.reduce<number>((sum, t) => sum + (t.wait_us[i] ?? 0), 0));
+    const apart = s.waiting_us.some(v => v !== null);
     const columns = [...layers.map(l => l.values), s.uncovered_us, waiting];
     const most = largest(s.requests.map((_, i) => columns.reduce<number>((sum, c) => sum + (c[i] ?? 0), 0))) || 1000;
     this.where.show({
@@ -132,7 +134,8 @@ export class Charts {
         return [...this.notes(s, step), item("request", at(s.mean_us), "line", "The mean request, from its begin to its end"),
           ...layers.map(l => item(l.name, at(l.values), l.key, "Time in its own code. What runs in parallel adds up")),
           item("no tier", at(s.uncovered_us), "uncovered", "What no tier covers"),
-          item("waiting, in its callers' time too", at(waiting), "hatched", "Until a call begins in another process")];
+          item(apart ? "waiting" : "waiting, in its callers' time too", at(waiting), "hatched", "Until a call begins in another process"),
+          apart ? item("in parallel", at(s.parallel_us), "blank", "What counts more than once above: as high as the stack stands over the line") : null];
       },
       say: step => [stepName(this.axis, step), ...this.told(s, step), `request ${duration(s.mean_us[step])}`,
                     ...layers.map(l => `${l.name} ${duration(l.values[step])}`), `waiting ${duration(waiting[step])}`].join(", "),

@@ -53,38 +53,54 @@ export function shift(before: number, after: number): HTMLElement {
 }
 
 const KINDS: Record<string, (tier: string) => string> = {
-  self: tier => tier, uncovered: () => "what no tier covers", overlap: () => "work in parallel", parallel: () => "work in parallel",
-  waiting: tier => tier ? `waiting before ${tier}` : "waiting", wait: tier => tier ? `waiting before ${tier}` : "waiting",
+  self: tier => tier, uncovered: () => "what no tier covers", parallel: () => "work in parallel",
+  waiting: tier => tier ? `waiting before ${tier}` : "waiting",
 };
 
 export function partName(part: Part): string {
   return (KINDS[part.kind] ?? (tier => `${part.kind} ${tier}`))(part.tier ?? "");
 }
 
-/** Waiting of a mean request, before and now. */
-export function waited(row: Compared): [number, number] {
-  const apart = row.parts.filter(p => p.kind.startsWith("wait"));
-  return apart.length > 0 ? [apart.reduce((s, p) => s + p.before_us, 0), apart.reduce((s, p) => s + p.after_us, 0)]
-    : [row.parts.reduce((s, p) => s + (p.waited_before_us ?? 0), 0), row.parts.reduce((s, p) => s + (p.waited_after_us ?? 0), 0)];
+/** Waiting of a mean request, before and now; null: it is not told apart. */
+export function waited(row: Compared): [number, number] | null {
+  const apart = row.parts.filter(p => p.kind === "waiting");
+  return row.waiting !== "apart" ? null
+    : [apart.reduce((s, p) => s + p.before_us, 0), apart.reduce((s, p) => s + p.after_us, 0)];
+}
+
+function partList(parts: Part[]): HTMLElement {
+  const sorted = [...parts].sort((a, b) => Math.abs(b.after_us - b.before_us) - Math.abs(a.after_us - a.before_us));
+  const most = Math.max(1e-9, ...sorted.map(p => Math.abs(p.after_us - p.before_us)));
+  return h("ol", {}, ...sorted.map(part => {
+    const change = part.after_us - part.before_us;
+    const key = part.kind === "self" ? tierClass(part.tier ?? "") : part.kind === "waiting" ? "hatched" : "uncovered";
+    const line = h("i", { class: `bar ${key}` });
+    line.style.width = `${Math.abs(change) / most * 64}px`;
+    return h("li", { title: `${duration(part.before_us)}, then ${duration(part.after_us)}` },
+      h("b", {}, signed(change, duration(Math.abs(change)))), ` ${partName(part)}`, line);
+  }));
 }
 
 /** "mean +8.2 ms = +6.1 ms render +1.7 ms db …", the largest first, with bars. */
 export function explained(row: Compared | undefined): HTMLElement | null {
-  if (!row || row.parts.length === 0) { return null; }
-  const by = row.mean_us.after - row.mean_us.before;
-  const parts = [...row.parts].sort((a, b) => Math.abs(b.after_us - b.before_us) - Math.abs(a.after_us - a.before_us));
-  const most = Math.max(1e-9, ...parts.map(p => Math.abs(p.after_us - p.before_us)));
+  if (!row || row.calls_before === 0 || row.calls_after === 0) { return null; }
+  const by = row.mean_us.after - row.mean_us.before, sign = by > 0 ? "▲ " : by < 0 ? "▼ " : "";
   return h("section", { class: "explained", "aria-label": "Where the change comes from" },
     h("h2", {}, "Mean request ", duration(row.mean_us.before), " → ", duration(row.mean_us.after), ", ",
-      h("b", { class: row.mean_us.sure ? (by > 0 ? "more" : "less") : "" }, `${by > 0 ? "▲ " : by < 0 ? "▼ " : ""}${signed(by, duration(Math.abs(by)))}`),
+      h("b", { class: row.mean_us.sure ? (by > 0 ? "more" : "less") : "" }, `${sign}${signed(by, duration(Math.abs(by)))}`),
       h("span", { class: "quiet" }, row.mean_us.sure ? " more than chance: " : " may be chance: ")),
-    h("ol", {}, ...parts.map(part => {
-      const change = part.after_us - part.before_us;
-      const line = h("i", { class: `bar ${part.kind === "self" ? tierClass(part.tier ?? "") : part.kind.startsWith("wait") ? "hatched" : "uncovered"}` });
-      line.style.width = `${Math.abs(change) / most * 64}px`;
-      return h("li", { title: `${duration(part.before_us)} before, ${duration(part.after_us)} now` },
-        h("b", {}, signed(change, duration(Math.abs(change)))), ` ${partName(part)}`, line);
-    })));
+    row.waiting === "mixed" ? h("p", { class: "quiet" }, "Its parts cannot be compared: one side is of an older version, which tells no waiting apart.")
+      : partList(row.parts));
+}
+
+/** What makes the kept slow requests of an identity slow, against the mean of all. */
+export function slowOnes(c: Comparison, identity: string): HTMLElement | null {
+  const slow = c.slow.find(s => s.identity === identity);
+  if (!slow || slow.parts.length === 0) { return null; }
+  return h("section", { class: "explained", "aria-label": "What makes the slow ones slow" },
+    h("h2", {}, `${slow.requests} slow ones, mean ${duration(slow.slow_us)}, `, h("span", { class: "quiet" },
+      `against ${duration(slow.mean_us)} of all: `)),
+    partList(slow.parts.map(p => ({ kind: p.kind, tier: p.tier, before_us: p.mean_us, after_us: p.slow_us }))));
 }
 
 /** What is compared, and by which tests. */

@@ -23,7 +23,7 @@ export function identitiesOf(table: Table): Identity[] {
   for (const row of table.rows.filter(r => r.tier !== "_total")) {
     const identity = out.get(row.identity);
     identity?.tiers.set(row.tier, row);
-    if (identity) { identity.waiting += row.wait_per_request_us; }
+    if (identity) { identity.waiting += waitingOf(row); }
   }
   return [...out.values()];
 }
@@ -34,6 +34,9 @@ function changed(cell: Child, change: HTMLElement | null): Child {
 }
 
 const changeOf = (row: Compared | undefined): number => row ? row.mean_us.after - row.mean_us.before : 0;
+
+/** Waiting for a tier, per request; of an older version's rows how long its calls waited. */
+const waitingOf = (r: Row): number => r.waiting_per_request_us ?? r.wait_per_request_us;
 
 const selfPerRequest = (i: Identity, tier: string): number =>
   i.whole.calls > 0 ? (i.tiers.get(tier)?.self_us ?? 0) / i.whole.calls : 0;
@@ -93,8 +96,8 @@ export function tierColumns(whole: Row, changes: Changes | null): Column<Row>[] 
     { key: "calls", head: "Calls per request", value: r => r.calls, cell: r => count(whole.calls ? r.calls / whole.calls : 0) },
     { key: "self", head: "Own time per request", value: self, 
       cell: r => changed(bar(duration(self(r)), self(r) / whole.mean_us, r.tier), part(r)) },
-    { key: "wait", head: "Waiting per request", wide: true, value: r => r.wait_per_request_us,
-      cell: r => bar(duration(r.wait_per_request_us), r.wait_per_request_us / whole.mean_us, null) },
+    { key: "wait", head: "Waiting per request", wide: true, value: waitingOf,
+      cell: r => bar(duration(waitingOf(r)), waitingOf(r) / whole.mean_us, null) },
     { key: "p50", head: "p50 of a call", wide: true, value: r => r.p50_us,
       cell: r => changed(duration(r.p50_us), delta(now(r)?.p50_us, "quantile")) },
     { key: "p99", head: "p99 of a call", value: r => r.p99_us,

@@ -4,7 +4,7 @@ import { beforeOf, go, hrefOf, identityOf, rename, stretchOf, type View } from "
 import { type Comparison, get, type Nodes, type Path, type Profile, type Request, type Row, type Series, type Table,
          type Values } from "./api";
 import { Charts } from "./charts";
-import { Changes, comparedWith, delta, errorShare, explained, type Test } from "./compare";
+import { Changes, comparedWith, delta, errorShare, explained, slowOnes, type Test } from "./compare";
 import { fill, h } from "./dom";
 import { duration, percent, rate } from "./numbers";
 import { called, identitiesOf, identityColumns, tierColumns } from "./identities";
@@ -91,7 +91,7 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
       fact("p99", duration(whole?.p99_us ?? null), time("p99_us", "quantile")),
       fact("longest", duration(whole?.max_us ?? null)),
       fact("errors", whole?.errors ? percent(whole.errors / whole.requests) : "0", delta(changed?.errors, "errors", errorShare)), trust);
-    fill(change, ...(d.changes ? [explained(changed), comparedWith(d.changes.all)] : []));
+    fill(change, ...(d.changes ? [explained(changed), slowOnes(d.changes.all, whose), comparedWith(d.changes.all)] : []));
     const open = trust.open, word = trustWord(d.table), worst = d.table.findings.find(f => f.level !== "note");
     fill(trust, h("summary", {}, "trust: ", h("b", { class: word === "ok" ? "" : "error" }, word),
       worst && word !== "ok" ? h("span", { class: "why" }, ` ${worst.counts[0]?.text ?? worst.title ?? ""}`) : null),

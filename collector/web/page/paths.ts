@@ -7,6 +7,8 @@ import { bar, type Column, showTable } from "./table";
 
 type Line = Path & { at: number; children: boolean };
 
+const waiting = (l: Line): number => l.waiting_per_request_us ?? l.wait_per_request_us;
+
 export class Paths {
   private readonly rows = h("div", {});
   private readonly none = h("p", { class: "quiet" }, "No path of this stretch is kept.");
@@ -56,8 +58,8 @@ export class Paths {
       { key: "calls", head: "Calls", wide: true, value: l => l.calls, cell: l => requests(l) },
       { key: "self", head: "Own time per request", value: l => l.self_per_request_us,
         cell: l => bar(duration(l.self_per_request_us), l.self_per_request_us / this.mean, l.tier) },
-      { key: "wait", head: "Waiting before it", value: l => l.wait_per_request_us,
-        cell: l => bar(duration(l.wait_per_request_us), l.wait_per_request_us / this.mean, null) },
+      { key: "wait", head: "Waiting before it", value: l => waiting(l),
+        cell: l => bar(duration(waiting(l)), waiting(l) / this.mean, null) },
       { key: "mean", head: "A call", wide: true, value: l => l.mean_us, cell: l => duration(l.mean_us) },
       { key: "max", head: "Longest", wide: true, value: l => l.max_us, cell: l => duration(l.max_us) },
       { key: "errors", head: "Errors", value: l => l.errors, cell: l => h("span", { class: l.errors ? "error" : "quiet" }, count(l.errors)) },
