@@ -248,40 +248,49 @@ tell(#way{gauge = Gauge}) ->
     ok = atomics:put(Gauge, ?WAITING, Waiting),
     atomics:put(Gauge, ?TOLD, now_ms()).
 
-pass(Reversed, Way) ->
-    Messages = lists:reverse(Reversed),
-    Bytes = term_to_binary(Messages),
-    N = length(Messages),
-    ok = atomics:put(Way#way.gauge, ?MESSAGE_BYTES, byte_size(Bytes) div N),
-    ok = counters:add(Way#way.bytes, 1, byte_size(Bytes)),
-    pass(Messages, N, Bytes, Way).
-
-pass(_, N, _, #way{carries = false, total = Total} = Way) ->
-    ok = counters:add(Total, ?MESSAGES, N),
+%% What is dropped is not encoded first: that is quicker than anybody makes messages.
+pass(Reversed, #way{carries = false, total = Total} = Way) ->
+    ok = counters:add(Total, ?MESSAGES, length(Reversed)),
     Way;
-pass(Messages, N, Bytes, Way) when byte_size(Bytes) > ?LARGE, N > 1 ->
-    {Before, Behind} = lists:split(N div 2, Messages),
-    pass(
-        Behind,
-        N - N div 2,
-        term_to_binary(Behind),
-        pass(Before, N div 2, term_to_binary(Before), Way)
-    );
-pass(Messages, N, Bytes, #way{total = Total, dropped = Dropped} = Way) ->
-    case credit(Way) of
+pass(Reversed, #way{dropped = Dropped} = Way) ->
+    case has_room(Way) of
+        true -> encode(lists:reverse(Reversed), length(Reversed), Way);
+        false -> Way#way{dropped = Dropped + length(Reversed)}
+    end.
+
+has_room(#way{gauge = Gauge} = Way) ->
+    credit(Way) orelse atomics:get(Gauge, ?WAITING) =< ?MOST div 2.
+
+encode(Messages, N, #way{gauge = Gauge} = Way) ->
+    Bytes = term_to_binary(Messages),
+    case byte_size(Bytes) > ?LARGE andalso N > 1 of
+        true ->
+            {Before, Behind} = lists:split(N div 2, Messages),
+            encode(Behind, N - N div 2, encode(Before, N div 2, Way));
+        false ->
+            ok = atomics:put(Gauge, ?MESSAGE_BYTES, byte_size(Bytes) div N),
+            ok = counters:add(Way#way.bytes, 1, byte_size(Bytes)),
+            hand(N, Bytes, Way)
+    end.
+
+hand(N, Bytes, #way{carries = Carries, total = Total, dropped = Dropped} = Way) ->
+    case Carries andalso credit(Way) of
         true ->
             ok = counters:add(Total, ?MESSAGES, N + Dropped),
             Frame = [lost_here(Dropped), <<0, (byte_size(Bytes)):32>>, Bytes],
             give(Frame, Way#way{dropped = 0});
+        false when not Carries ->
+            ok = counters:add(Total, ?MESSAGES, N),
+            Way;
         false ->
             ok = tell(Way),
-            case atomics:get(Way#way.gauge, ?WAITING) > ?MOST div 2 of
+            case has_room(Way) of
                 true ->
-                    Way#way{dropped = Dropped + N};
-                false ->
                     receive
-                    after 1 -> pass(Messages, N, Bytes, noticed(Way))
-                    end
+                    after 1 -> hand(N, Bytes, noticed(Way))
+                    end;
+                false ->
+                    Way#way{dropped = Dropped + N}
             end
     end.
 
