@@ -68,8 +68,11 @@ export function waited(row: Compared): [number, number] | null {
     : [apart.reduce((s, p) => s + p.before_us, 0), apart.reduce((s, p) => s + p.after_us, 0)];
 }
 
+/** Below that a part has not changed: the API tells whole nanoseconds. */
+const LEAST_US = 0.0005;
+
 function partList(parts: Part[]): HTMLElement {
-  const sorted = [...parts].sort((a, b) => Math.abs(b.after_us - b.before_us) - Math.abs(a.after_us - a.before_us));
+  const sorted = parts.filter(p => Math.abs(p.after_us - p.before_us) >= LEAST_US).sort((a, b) => Math.abs(b.after_us - b.before_us) - Math.abs(a.after_us - a.before_us));
   const most = Math.max(1e-9, ...sorted.map(p => Math.abs(p.after_us - p.before_us)));
   return h("ol", {}, ...sorted.map(part => {
     const change = part.after_us - part.before_us;
