@@ -12,14 +12,14 @@
 %% where two busy processes make 1.2 million. (At normal priority 8.8 million once waited, in 2
 %% GB.)</li>
 %% <li>It tells how many wait, with each list. The guard looks every 10 ms ({@link look/2}), and
-%% takes the flags off when they are too many: 40 MB. On a busy machine it may tell nothing for a
+%% takes the flags off when they are too many: 100 MB. On a busy machine it may tell nothing for a
 %% while, as the operating system runs others. That is no harm by itself, so the guard looks then at
 %% the memory of all processes, which it asks for in 40 µs, and takes the flags off when that has
 %% grown by 128 MB meanwhile.</li>
 %% <li>What may block, the connection, is a process of its own, the sender. 16 lists at a time, 1
-%% MB, may be on their way to it. Where it is slower than the messages come, half of what the guard
-%% allows may wait here; behind that, lists are dropped and counted, and the collector is told at
-%% their place, as a trace port does it.</li>
+%% MB, may be on their way to it. Where it is slower than the messages come, a fifth of what the
+%% guard allows may wait here; behind that, lists are dropped and counted, and the collector is told
+%% at their place, as a trace port does it.</li>
 %% </ul>
 %%
 %% It does not look at single messages: after a short list it lets some milliseconds' messages
@@ -47,8 +47,13 @@
 -define(FINISH_MS, 2000).
 % ms that it outlives its owner: the keeper of the trace port ends what traces to it meanwhile
 -define(LINGER_MS, 500).
-%% Messages that may wait, of some 400 bytes in memory. A busy process makes as many in 0.2 s.
--define(MOST, 100000).
+%% Messages that may wait, of some 400 bytes in memory: 100 MB. A busy process makes as many in a
+%% quarter of a second; for a tenth the operating system may keep this one from working.
+-define(MOST, 250000).
+% for the collector: what comes behind them is dropped
+-define(MOST_FOR_CREDIT, 50000).
+% ms that a list waits for credit, and what is told to this process waits with it
+-define(WAIT_MS, 1000).
 %% The same in bytes of their external form, where they are large: before OTP 27 a tier's call
 %% brings what it returns.
 -define(MOST_BYTES, 67108864).
@@ -230,7 +235,8 @@ over(#way{carries = true, dropped = Dropped, sender = Sender} = Way) ->
             end;
         false ->
             receive
-            after 1 -> over(noticed(Way))
+                {'EXIT', Sender, _} -> ok
+            after 1 -> over(Way)
             end
     end;
 over(_) ->
@@ -259,7 +265,7 @@ pass(Reversed, #way{dropped = Dropped} = Way) ->
     end.
 
 has_room(#way{gauge = Gauge} = Way) ->
-    credit(Way) orelse atomics:get(Gauge, ?WAITING) =< ?MOST div 2.
+    credit(Way) orelse atomics:get(Gauge, ?WAITING) =< ?MOST_FOR_CREDIT.
 
 encode(Messages, N, #way{gauge = Gauge} = Way) ->
     Bytes = term_to_binary(Messages),
@@ -270,10 +276,12 @@ encode(Messages, N, #way{gauge = Gauge} = Way) ->
         false ->
             ok = atomics:put(Gauge, ?MESSAGE_BYTES, byte_size(Bytes) div N),
             ok = counters:add(Way#way.bytes, 1, byte_size(Bytes)),
-            hand(N, Bytes, Way)
+            hand(N, Bytes, ?WAIT_MS, Way)
     end.
 
-hand(N, Bytes, #way{carries = Carries, total = Total, dropped = Dropped} = Way) ->
+%% While it waits for credit it does not look into its mailbox, which may be long, nor at the sender:
+%% one whose socket is full is suspended, and whether it is alive would be answered when it goes on.
+hand(N, Bytes, Left, #way{carries = Carries, total = Total, dropped = Dropped} = Way) ->
     case Carries andalso credit(Way) of
         true ->
             ok = counters:add(Total, ?MESSAGES, N + Dropped),
@@ -284,21 +292,14 @@ hand(N, Bytes, #way{carries = Carries, total = Total, dropped = Dropped} = Way) 
             Way;
         false ->
             ok = tell(Way),
-            case has_room(Way) of
+            case Left > 0 andalso has_room(Way) of
                 true ->
                     receive
-                    after 1 -> hand(N, Bytes, noticed(Way))
+                    after 1 -> hand(N, Bytes, Left - 1, Way)
                     end;
                 false ->
                     Way#way{dropped = Dropped + N}
             end
-    end.
-
-%% While it waits for credit it does not look into its mailbox, which may be long.
-noticed(#way{sender = Sender} = Way) ->
-    case is_process_alive(Sender) of
-        true -> Way;
-        false -> lost(closed, Way)
     end.
 
 lost_here(0) -> <<>>;
