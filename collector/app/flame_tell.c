@@ -2,6 +2,7 @@
 #include "app/flame_state.h"
 
 #include "base/clock.h"
+#include "report/flame.h"
 
 // -- to who has asked -----------------------------------------------------------------------------
 
@@ -35,6 +36,20 @@ static void put_others(struct control_writer *w, const struct flame_job *f) {
     }
 }
 
+// What it has cost, as a tool tells it that reads the database; one on another host cannot.
+static void put_costs(struct control_writer *w, const struct flame_job *f, int64_t profile) {
+    static struct flame_lines lines;
+    lines = (struct flame_lines){.most = FLAME_TOLD};
+    if (profile > 0 && f->trace) {
+        flame_cost(full_trace_profile(f->trace), &lines);
+    }
+    control_list(w, FIELD_COSTS, lines.count);
+    for (uint32_t i = 0; i < lines.count; i++) {
+        control_map(w, 1);
+        control_text(w, FIELD_TEXT, slice_text(lines.text[i]));
+    }
+}
+
 // What both messages have: COMMON fields.
 enum { COMMON = 8 };
 static void tell(struct flame_job *f, struct buffer *b, struct control_writer *w, bool last) {
@@ -58,12 +73,13 @@ void flame_tell(struct flame_job *f, const char *awaits) {
 void flame_tell_end(struct flame_job *f, int64_t profile) {
     if (f->asker.user) {
         struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-        struct control_writer w = control_begin(&b, CONTROL_FLAMED, COMMON + 5);
+        struct control_writer w = control_begin(&b, CONTROL_FLAMED, COMMON + 6);
         control_int(&w, FIELD_PROFILE, profile);
         control_text(&w, FIELD_REASON, slice_text(f->reason));
         control_text(&w, FIELD_TEXT, slice_text(f->text));
         put_others(&w, f);
         missed_put(&f->missed, f->trace, &w);
+        put_costs(&w, f, profile);
         tell(f, &b, &w, true);
     }
 }

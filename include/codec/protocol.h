@@ -115,7 +115,7 @@
 //     flamed          profile (its number; 0: there is none), reason, text, and all that flaming
 //                     has; identities [{identity, requests}]: of others, the first of them; missed
 //                     [{pid, name, requests}]: processes that were not followed into, and in how
-//                     many of the requests
+//                     many of the requests; costs [{text}]: what the profile has cost, in lines
 //     error           text: what was asked for cannot be
 #pragma once
 
@@ -209,6 +209,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_COMPLETE "complete"
 #define FIELD_CONNECTED "connected"
 #define FIELD_COST_US_PER_S "cost_us_per_s"
+#define FIELD_COSTS "costs"
 #define FIELD_COUNT "count"
 #define FIELD_DATABASE "database"
 #define FIELD_DECODE_ERRORS "decode_errors"

@@ -22,6 +22,9 @@ struct flame_lines {
     uint32_t count, most;
 };
 
+// What a profile has cost, at the end of `told`, as far as it is known.
+void flame_cost(const struct profile *p, struct flame_lines *told);
+
 struct flame_answer {
     int64_t id;
     struct profile profile;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: messages of a full trace that get lost are told. While the collector stands still, a request makes more of them than the
-# node keeps; the node's memory stays bounded. That request is left out and counted; those after it are drawn, with exact calls.
+# node keeps; the node's memory stays bounded. That request is left out and counted; those after it are drawn, with exact calls. Who has
+# no database to read hears what a full trace has cost all the same.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
@@ -41,6 +42,25 @@ is "$(sql 'SELECT incomplete > 0 FROM profiles')" 1 "the profile tells that one 
 has "$scratch/flame.log" '[Ll]eft out: 1 request' "and so does kprof flame"
 is "$(sql "SELECT cast(sum(self) AS INTEGER) FROM profile_stacks WHERE metric = 'calls' AND name = 'scenario_flood:tick/1'")" 300 \
   "each call of the three is in the picture"
+
+# -- the collector's database is on another host -----------------------------------------------------------------------
+# For who asks, something else lies in its place.
+if [ "$(id -u)" -ne 0 ] || ! unshare -m true 2>/dev/null; then
+  echo "no mount namespaces can be made here: a database on another host cannot be tried"
+else
+  start "$scratch/far.log" unshare -m sh -c 'mount --bind /dev/null "$1" && shift && exec "$@"' sh "$db" \
+    "$kprof" flame "$node" --collector "127.0.0.1:$collector_port" --requests 2 --for 60s --module scenario_flood
+  flame=$!
+  while kill -0 "$flame" 2>/dev/null; do
+    target_eval "$node" 'scenario_flood:requests(100).' >/dev/null
+    sleep 0.2
+  done
+  ends "$flame" 60
+  is "$status" 0 "kprof flame ends with 0: $(tail -n 1 "$scratch/far.log")"
+  has "$scratch/far.log" '^kept as profile 2; ' "it does not draw"
+  has "$scratch/far.log" '^It cost [1-9][0-9,]* messages, .*; [1-9][0-9]* functions had patterns for ' "but tells what it has cost"
+fi
+
 kill -TERM "$attach"
 ends "$attach" 30
 is "$(target_eval "$node" 'scenario_undone:stands().')" 0 "no patterns are left"

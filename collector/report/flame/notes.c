@@ -83,7 +83,7 @@ static void put_longer(struct flame_lines *told, const struct profile *p) {
     }
 }
 
-static void put_cost(struct flame_lines *told, const struct profile *p) {
+void flame_cost(const struct profile *p, struct flame_lines *told) {
     const struct profile_counts *c = &p->counts;
     char stood[TEXT_DURATION_BYTES], size[TEXT_SIZE_BYTES], count[TEXT_GROUPED_BYTES];
     if (c->stood_ns == 0) {
@@ -141,7 +141,7 @@ void notes_put(struct flame_answer *a, const struct flame_question *q) {
     a->notes.most = FLAME_NOTES;
     a->told.most = FLAME_TOLD;
     put_notes(a, q);
-    put_cost(&a->told, &a->profile);
+    flame_cost(&a->profile, &a->told);
     for (uint32_t i = 0; i < a->notes.count; i++) {
         a->note_lines[i] = a->notes.text[i];
     }

@@ -190,6 +190,23 @@ static void tell_missed(struct control_map m) {
     }
 }
 
+// What it has cost, a line each: the profile itself, which tells that, too, may lie on another
+// host.
+static void tell_costs(struct control_map m) {
+    struct control_list list = {0};
+    control_get_list(m, FIELD_COSTS, &list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        struct control_map one = control_list_at(list, i);
+        struct slice line = slice_text("");
+        char text[TEXT_BYTES];
+        control_get_text(one, FIELD_TEXT, &line);
+        snprintf(text, sizeof text, "%.*s",
+                 (int)(line.len < TEXT_BYTES ? line.len : TEXT_BYTES - 1), (const char *)line.data);
+        text_clean(text);
+        fprintf(stderr, "%s\n", text);
+    }
+}
+
 static enum full_trace_end take_end(const struct full_trace_options *o, struct control_map m,
                                     int64_t *profile, int *status) {
     char text[TEXT_BYTES];
@@ -204,6 +221,7 @@ static enum full_trace_end take_end(const struct full_trace_options *o, struct c
     *profile = count_of(m, FIELD_PROFILE);
     if (!o->quiet && !(o->drawn && *profile > 0)) {
         tell_missed(m);
+        tell_costs(m);
     }
     if (*profile == 0) {
         *status = tell_none(o, m, text);
