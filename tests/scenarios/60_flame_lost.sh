@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal of this test: messages of a full trace that get lost are told. While the collector stands still, a request makes more of them than the
-# node keeps; the node's memory stays bounded. That request is left out and counted; those after it are drawn, with exact calls. Who has
-# no database to read hears what a full trace has cost all the same.
+# Goal of this test: messages of a full trace that get lost are told. While the collector stands still, a request makes more of them than
+# the node keeps; the node's memory stays bounded. That request is left out and counted; those after it are drawn, with exact calls. Who
+# has no database to read hears what a full trace has cost all the same.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
@@ -48,6 +48,7 @@ is "$(sql "SELECT cast(sum(self) AS INTEGER) FROM profile_stacks WHERE metric = 
 if [ "$(id -u)" -ne 0 ] || ! unshare -m true 2>/dev/null; then
   echo "no mount namespaces can be made here: a database on another host cannot be tried"
 else
+  # shellcheck disable=SC2016 # the inner shell expands them
   start "$scratch/far.log" unshare -m sh -c 'mount --bind /dev/null "$1" && shift && exec "$@"' sh "$db" \
     "$kprof" flame "$node" --collector "127.0.0.1:$collector_port" --requests 2 --for 60s --module scenario_flood
   flame=$!

@@ -279,8 +279,9 @@ encode(Messages, N, #way{gauge = Gauge} = Way) ->
             hand(N, Bytes, ?WAIT_MS, Way)
     end.
 
-%% While it waits for credit it does not look into its mailbox, which may be long, nor at the sender:
-%% one whose socket is full is suspended, and whether it is alive would be answered when it goes on.
+%% While it waits for credit it does not look into its mailbox, which may be long, nor at the
+%% sender: one whose socket is full is suspended, and whether it is alive would be answered when it
+%% goes on.
 hand(N, Bytes, Left, #way{carries = Carries, total = Total, dropped = Dropped} = Way) ->
     case Carries andalso credit(Way) of
         true ->

@@ -5,8 +5,8 @@
 %% traced without a token pays 0.3 µs for each call. From OTP 27 on they are in a trace session of
 %% their own, in which only the processes that were named have flags, with what they spawn; the
 %% trace of the tiers goes on beside it. Functions of tiers are left to that: the two tell of no
-%% call twice, and the collector puts them in order, by their times. Which of the two a message is of it
-%% sees by the time, too: here it is a strict one. Several full traces share that
+%% call twice, and the collector puts them in order, by their times. Which of the two a message is
+%% of it sees by the time, too: here it is a strict one. Several full traces share that
 %% session: a function has a pattern while one of them wants it, and who has a flag keeps it until
 %% the last of them is over. Its messages are all of theirs, and the collector takes from them the
 %% modules of each. (In sessions of their own a process would tell of each call twice, in one
