@@ -15,7 +15,8 @@ for node in one two; do
   start_shop "$node$$"
   start_tracing "$node$$"
   load --requests 400 --clients 2 --think 5
-  [ "$node" = two ] || timeout 60 "$kprof" note "deployed <b>1.4</b>" --collector "127.0.0.1:$collector_port" >"$scratch/note.txt" || fail "kprof note"
+  [ "$node" = two ] || timeout 60 "$kprof" note "deployed <b>1.4</b>" --collector "127.0.0.1:$collector_port" \
+    >"$scratch/note.txt" || fail "kprof note"
 done
 profile_of_shop "two$$@localhost" --requests 60 --clients 2 --think 10
 profile_of_shop "two$$@localhost" --requests 60 --clients 2 --think 10
@@ -31,8 +32,8 @@ earlier() { # earlier TABLE TIMES: its rows a day earlier, with these assignment
 }
 # how much requests differ from each other is the machine's, and not judged here
 sqlite3 "$copy" "UPDATE stat_rows SET square_ns = 1.2 * duration_ns * duration_ns / calls WHERE calls > 0"
-earlier stat_rows "total_ns = total_ns / 2, self_ns = self_ns / 2, duration_ns = duration_ns / 2, square_ns = square_ns / 4, wait_ns = wait_ns / 2,
-  waiting_ns = waiting_ns / 2, parallel_ns = parallel_ns / 2,
+earlier stat_rows "total_ns = total_ns / 2, self_ns = self_ns / 2, duration_ns = duration_ns / 2, square_ns = square_ns / 4,
+  wait_ns = wait_ns / 2, waiting_ns = waiting_ns / 2, parallel_ns = parallel_ns / 2,
   errors = max(0, errors - 1)"
 earlier ledger_rows ""
 from=$(sqlite3 "$copy" "SELECT max(bucket_start) - 3600 FROM stat_rows WHERE resolution_s = 10")

@@ -4,8 +4,11 @@
 # Prometheus's own description of its messages. Everybody else gets text. Exemplars lead to requests that are kept.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 messages=/usr/share/gocode/src/github.com/prometheus/client_model
-command -v protoc >/dev/null && [ -e "$messages" ] || fail "protoc or Prometheus's messages are missing: scripts/install.sh test"
-prometheus_asks='application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
+if ! command -v protoc >/dev/null || [ ! -e "$messages" ]; then
+  fail "protoc or Prometheus's messages are missing: scripts/install.sh test"
+fi
+prometheus_asks='application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited'
+prometheus_asks+=',application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
 
 # scrape ACCEPT OPTION...: leaves the answer in metrics, and prints its type.
 scrape() { curl -sf -o "$scratch/metrics" -w '%{content_type}' -H "Accept: $1" "${@:2}" "$page/metrics"; }
@@ -28,7 +31,8 @@ cp "$scratch/metrics" "$scratch/plain"
 scrape "$prometheus_asks" --compressed >/dev/null
 cmp -s "$scratch/metrics" "$scratch/plain" || fail "behind gzip it is something else"
 ok "the same behind gzip"
-is "$(scrape "${prometheus_asks/delimited,/delimited;q=0.2,}")" 'application/openmetrics-text; version=1.0.0; charset=utf-8' "OpenMetrics where that is preferred"
+is "$(scrape "${prometheus_asks/delimited,/delimited;q=0.2,}")" \
+  'application/openmetrics-text; version=1.0.0; charset=utf-8' "OpenMetrics where that is preferred"
 is "$(scrape '*/*')" 'text/plain; version=0.0.4; charset=utf-8' "text for everybody else"
 has "$scratch/metrics" '^kprof_call_duration_seconds_bucket.*le="' "with classic buckets"
 intact

@@ -78,7 +78,8 @@ paths_differ() {
 }
 
 table() {
-  awk -F '|' 'BEGIN { split("identity|tier|calls errors async|total self mean wait waiting, us|", head, "|"); for (i in head) cell[0, i] = head[i] }
+  awk -F '|' 'BEGIN { split("identity|tier|calls errors async|total self mean wait waiting, us|", head, "|")
+            for (i in head) cell[0, i] = head[i] }
     { for (i = 1; i <= NF; i++) cell[NR, i] = $i; n = NF > n ? NF : n }
     END { for (r = 0; r <= NR; r++) for (i = 1; i <= n; i++) if (length(cell[r, i]) > w[i]) w[i] = length(cell[r, i])
           for (r = 0; r <= NR; r++) { for (i = 1; i <= n; i++) printf "%-" w[i] + 2 "s", cell[r, i]; print "" } }'

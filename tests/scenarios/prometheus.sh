@@ -10,8 +10,8 @@ scrape_configs: [{job_name: kprof, static_configs: [{targets: ["${1#http://}"]}]
 YML
   prometheus_port=$((${prometheus_port:-20000 + $$ % 10000} + 1))
   prometheus=http://127.0.0.1:$prometheus_port
-  start "$scratch/prometheus.$prometheus_port.log" prometheus --config.file="$scratch/prometheus.yml" --storage.tsdb.path="$scratch/tsdb.$prometheus_port" \
-    --web.listen-address="127.0.0.1:$prometheus_port" "${@:2}"
+  start "$scratch/prometheus.$prometheus_port.log" prometheus --config.file="$scratch/prometheus.yml" \
+    --storage.tsdb.path="$scratch/tsdb.$prometheus_port" --web.listen-address="127.0.0.1:$prometheus_port" "${@:2}"
   prometheus_pid=${groups[-1]}
 }
 
