@@ -62,10 +62,12 @@ uint32_t work_settled(const struct tracker *t, uint32_t index, uint32_t generati
 const struct episode *episode_find(const struct tracker *t, uint32_t number);
 // The latest episode that had begun by a time.
 const struct episode *episode_at(const struct tracker *t, const struct process *p, int64_t time);
-// The latest episode before a time in which a process showed a label and may have sent what has
-// this serial.
-const struct episode *episode_under(const struct tracker *t, const struct process *p,
-                                    uint64_t label, uint64_t serial, int64_t time);
+// Whether a process sent something before it began what it was at: with a lower serial than it has
+// had since, or when what it had got last was older than the message that brought this.
+bool sent_before(const struct brought *b, uint64_t clock, uint64_t got);
+// The latest episode before a call in which its sender showed its label and may have sent what
+// brought it.
+const struct episode *episode_under(struct tracker *t, const struct brought *b);
 // The request that a process has begun before what it does now, and that is not over; SLAB_NONE
 // when there is none, or more than one. An entry is inside of what was begun before it.
 uint32_t begun_here(const struct tracker *t, const struct process *p, int64_t now);

@@ -182,7 +182,10 @@ void pieces_settle_due(struct tracker *t, int64_t now) {
             piece_settle(t, head);
         }
     }
-    l = &t->lists[PHASE_JOINED];
+}
+
+void pieces_forget_due(struct tracker *t, int64_t now) {
+    const struct list *l = &t->lists[PHASE_JOINED];
     while (l->head != SLAB_NONE && request_at(t, l->head)->deadline <= now) {
         request_forget(t, l->head);
     }

@@ -399,6 +399,7 @@ void tracker_advance(struct tracker *t, int64_t now) {
     close_due(t);
     judge_new(t);
     expire_open(t);
+    pieces_forget_due(t, t->now);
     if (t->now - t->swept > SWEEP_SECONDS * 1000000000LL) {
         t->swept = t->now;
         processes_sweep(t, false);
@@ -416,6 +417,7 @@ void tracker_reset(struct tracker *t) {
             request_close(t, t->lists[phase].head, REQUEST_INCOMPLETE);
         }
     }
+    pieces_forget_due(t, INT64_MAX);
     processes_sweep(t, true);
     map_clear(&t->by_token); // both are empty, and may have become large
     map_clear(&t->by_pid);

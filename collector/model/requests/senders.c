@@ -53,13 +53,6 @@ static bool answered_after(struct tracker *t, const struct brought *b, const str
     return b->serial > 0 && clock_answered(t, b, e) > clock_next(b->serial);
 }
 
-// Whether a process sent something before it began what it is at: with a lower serial than it has
-// had since, or when what it had got last was older than the message that brought this.
-static bool sent_before(const struct brought *b, uint64_t clock, uint64_t got) {
-    return b->serial < clock ||
-           (got > 0 && b->previous > 0 && b->previous != got && b->previous < clock);
-}
-
 // The latest episode, of this one and those before it, that a process was at when it sent what has
 // this serial; NULL: none that is known.
 static const struct episode *episode_sent(const struct tracker *t, const struct brought *b,
@@ -155,9 +148,9 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
                    ? labelled
                    : of_stranger(t, b, labelled);
     }
-    const struct episode *early = w.label == b->label && sent_before(b, w.clock, w.got)
-                                      ? episode_sent(t, b, episode_find(t, w.before))
-                                      : NULL;
+    bool before_that = sent_before(b, w.clock, w.got);
+    const struct episode *early =
+        w.label == b->label && before_that ? episode_sent(t, b, episode_find(t, w.before)) : NULL;
     if (early && early->label == b->label) { // sent before that, under the same label
         return latest_under(t, b->label, work_settled(t, early->request, early->generation),
                             labelled);
@@ -165,12 +158,11 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
     if (w.request != SLAB_NONE && w.request == labelled) {
         return labelled;
     }
-    if (w.label == b->label) {
+    if (w.label == b->label && !before_that) {
         return latest_under(t, b->label, w.request, labelled); // it was at that under this label
     }
     // what it did under this label before, perhaps in a piece
-    const struct episode *under =
-        episode_under(t, process_find(t, b->from), b->label, b->serial, b->time);
+    const struct episode *under = episode_under(t, b);
     uint32_t before = labelled;
     if (under) {
         before =

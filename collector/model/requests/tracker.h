@@ -410,8 +410,11 @@ bool cause_doubtful(struct tracker *t, const struct request *r);
 void ahead_settle(struct tracker *t, int64_t now);
 // A process has done what it does up to a time: pieces of before that are settled.
 void pieces_settle(struct tracker *t, struct process *p, int64_t time);
-// Settles those that wait for no more messages by now, and forgets the joined ones.
+// Settles those that wait for no more messages by now.
 void pieces_settle_due(struct tracker *t, int64_t now);
+// Forgets joined ones, when what closes by now has closed: until then they tell what senders were
+// at.
+void pieces_forget_due(struct tracker *t, int64_t now);
 // The same request, or the one that a piece has been joined to.
 struct request_ref piece_settled(const struct tracker *t, struct request_ref ref);
 static inline struct request_ref piece_ref(const struct tracker *t, struct request_ref ref) {

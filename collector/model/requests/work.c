@@ -28,13 +28,19 @@ const struct episode *episode_at(const struct tracker *t, const struct process *
     return e && e->start <= time ? e : NULL;
 }
 
-const struct episode *episode_under(const struct tracker *t, const struct process *p,
-                                    uint64_t label, uint64_t serial, int64_t time) {
-    const struct episode *e = p ? episode_at(t, p, time) : NULL;
-    for (int n = 0; e && (e->label != label || serial < e->clock) && n < LOOKED_BACK; n++) {
+bool sent_before(const struct brought *b, uint64_t clock, uint64_t got) {
+    return b->serial < clock ||
+           (got > 0 && b->previous > 0 && b->previous != got && b->previous < clock);
+}
+
+const struct episode *episode_under(struct tracker *t, const struct brought *b) {
+    const struct process *p = process_find(t, b->from);
+    const struct episode *e = p ? episode_at(t, p, b->time) : NULL;
+    int n = 0;
+    while (e && (e->label != b->label || sent_before(b, e->clock, e->got)) && n++ < LOOKED_BACK) {
         e = episode_find(t, e->before);
     }
-    return e && e->label == label && serial >= e->clock ? e : NULL;
+    return n <= LOOKED_BACK ? e : NULL;
 }
 
 uint32_t begun_here(const struct tracker *t, const struct process *p, int64_t now) {

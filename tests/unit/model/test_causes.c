@@ -263,6 +263,28 @@ static void ahead_of_the_sender(void **state) {
         "complete 0..9 self 0: Ma 0..9 self 8.5, >Md 1..1.5 self 0.5;");
 }
 
+// A shows M's label at its second request, and sent something under it at its first.
+static void sent_before_under_a_new_label(void **state) {
+    (void)state;
+    check(
+        "enter 7 M a 0; enter 1 A a 1 3; ret A a 2; enter 2 A a 3 9; call 7 A b 4 X 12; ret A b 5; call 7 S s 6 A 6; ret S s 7; ret A a 8; ret M a 9",
+        "complete 1..2 self 0: Aa 1..2 self 1, >Ss 6..7 self 0 async wait 4;"
+        "complete 3..8 self 0: Aa 3..8 self 4, >Ab 4..5 self 1;complete 0..9 self 0: Ma 0..9 self 9;",
+        2, 0);
+}
+
+// The stream ends right behind that, while S's call for B is still a piece of B's request.
+static void overtook_the_end(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s,
+               "enter 1 A a 0; call 1 S d 1 A 3; ret S d 2; enter 2 B a 4; call 1 W e 9 S 21 20; "
+               "ret W e 9.5; call 1 S d 6 B 10; ret S d 10; call 1 B c 5 S 9; ret B c 5.5; "
+               "ret A a 11; ret B a 12; reset");
+    script_expect(s, "incomplete 0..11;incomplete 4..12;");
+    script_free(s);
+}
+
 // The same where nothing was known to be lent until then, and on a clock that is negative, as a
 // node's is.
 static void ahead_before_labels_are_lent(void **state) {
@@ -724,6 +746,8 @@ int main(void) {
         cmocka_unit_test(sender_to_come),
         cmocka_unit_test(ahead_of_the_sender),
         cmocka_unit_test(ahead_before_labels_are_lent),
+        cmocka_unit_test(sent_before_under_a_new_label),
+        cmocka_unit_test(overtook_the_end),
         cmocka_unit_test(lent_after_all),
         cmocka_unit_test(behind_the_sender),
         cmocka_unit_test(shown_at_the_end),
