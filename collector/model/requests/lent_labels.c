@@ -117,7 +117,7 @@ struct unsure {
     struct tracker *tracker;
     uint64_t label;
     const struct request *request; // whose label that is
-    uint32_t other;                // SLAB_NONE: any that the label was lent to
+    const struct request *other;   // NULL: any that the label was lent to
     uint32_t found;                // who did it, SLAB_NONE: nobody
 };
 
@@ -150,15 +150,16 @@ static void look_for_sender(void *context, uint32_t i, const struct span_record 
     struct work w = work_at(u->tracker, record->from, record->start);
     bool at_it = w.request != SLAB_NONE && request_at(u->tracker, w.request) != u->request &&
                  (w.state == WORK_OPEN || (w.state == WORK_LAST && w.label == u->label));
-    if (at_it && (u->other == SLAB_NONE ? has_borrowed(u->tracker, w.request, u->label)
-                                        : w.request == u->other)) {
+    if (at_it && (!u->other ? has_borrowed(u->tracker, w.request, u->label)
+                            : request_at(u->tracker, w.request) == u->other)) {
         u->found = w.request;
     }
 }
 
 // Of calls that went to a request by its label before its senders' messages had come as far: the
 // other request, or any that the label was lent to, that one of the senders was at; SLAB_NONE.
-static uint32_t sender_at_another(struct tracker *t, const struct request *r, uint32_t other) {
+static uint32_t sender_at_another(struct tracker *t, const struct request *r,
+                                  const struct request *other) {
     struct unsure u = {t, r->token, r, other, SLAB_NONE};
     if (r->unsure) {
         each_record(t, r, &u, look_for_sender);
@@ -168,7 +169,8 @@ static uint32_t sender_at_another(struct tracker *t, const struct request *r, ui
 
 void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
     uint32_t known = request_find(t, label);
-    if (known != MAP_NONE && sender_at_another(t, request_at(t, known), index) != SLAB_NONE) {
+    if (known != MAP_NONE &&
+        sender_at_another(t, request_at(t, known), request_at(t, index)) != SLAB_NONE) {
         requests_doubt(t, known, index);
     }
     lend(t, label, request_at(t, index));
@@ -184,10 +186,21 @@ void lent_perhaps(struct tracker *t, uint32_t index, uint64_t label) {
 }
 
 struct borrower {
-    const struct tracker *tracker;
+    struct tracker *tracker;
     const struct request *request;
     bool doubtful;
 };
+
+// Whether a request's calls have gone to the one whose label it was lent; that one is hurt, too.
+static bool lender_has_calls(const struct borrower *b, uint64_t label) {
+    uint32_t known = request_find(b->tracker, label);
+    bool has = known != MAP_NONE && sender_at_another(b->tracker, request_at(b->tracker, known),
+                                                      b->request) != SLAB_NONE;
+    if (has) {
+        request_hurt(request_at(b->tracker, known), REASON_CAUSE);
+    }
+    return has;
+}
 
 static void doubt_borrowed(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
@@ -196,7 +209,8 @@ static void doubt_borrowed(void *context, uint32_t i, const struct span_record *
     const struct lent *lent = claim || record->tier == RECORD_LENT
                                   ? lent_find(b->tracker, (uint64_t)record->start)
                                   : NULL;
-    b->doubtful = b->doubtful || (claim && lent);
+    b->doubtful = b->doubtful || (claim && lent) ||
+                  (record->tier == RECORD_LENT && lender_has_calls(b, (uint64_t)record->start));
     uint32_t known = !lent ? 0 : lent->count < LENT_STRANGERS ? lent->count : LENT_STRANGERS;
     for (uint32_t k = 0; k < known; k++) {
         int64_t time = lent->strangers[k];
@@ -210,7 +224,7 @@ bool cause_doubtful(struct tracker *t, const struct request *r) {
     bool lent = lent_find(t, r->token);
     struct borrower b = {t, r, r->strangers && lent};
     // now that all messages have come
-    uint32_t other = lent && !b.doubtful ? sender_at_another(t, r, SLAB_NONE) : SLAB_NONE;
+    uint32_t other = lent && !b.doubtful ? sender_at_another(t, r, NULL) : SLAB_NONE;
     if (other != SLAB_NONE) {
         request_hurt(request_at(t, other), REASON_CAUSE);
         return true;

@@ -283,6 +283,14 @@ static void overtook_the_end(void **state) {
                "ret A a 11; ret B a 12; reset");
     script_expect(s, "incomplete 0..11;incomplete 4..12;");
     script_free(s);
+    // B's closes first
+    s = script_new(true, 0);
+    script_run(s,
+               "enter 1 A a 0; call 1 S d 1 A 3; ret S d 2; enter 2 B a 4; call 1 W e 9 S 21 20; "
+               "ret W e 9.5; call 1 S d 6 B 10; ret S d 10; call 1 B c 5 S 9; ret B c 5.5; "
+               "ret B a 12; ret A a 13; reset");
+    script_expect(s, "incomplete 4..12;incomplete 0..13;");
+    script_free(s);
 }
 
 // The same where nothing was known to be lent until then, and on a clock that is negative, as a
