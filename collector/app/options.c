@@ -151,7 +151,7 @@ static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN
 static const int64_t S = 1000000000;
 
 static int parse_bucket(const char *text, int64_t *seconds) {
-    int64_t ns = 0;
+    int64_t ns = S;
     int status = parse_time("bucket", text, S, 3600 * S, &ns);
     if (status < 0 && (ns % S != 0 || 3600 % (ns / S) != 0)) {
         status =

@@ -65,8 +65,9 @@ static void on_gone(struct evhttp_connection *connection, void *context) {
 }
 
 void control_end_all(struct control_desk *desk) {
-    while (desk->first) {
-        web_order_refuse(desk->first, 503, "the collector ends");
+    for (struct web_order *order = desk->first, *next; order; order = next) {
+        next = order->next;
+        web_order_refuse(order, 503, "the collector ends");
     }
 }
 

@@ -276,14 +276,13 @@ static inline uint64_t leb128_next(struct cursor *c) {
 // Returns how many bytes that were.
 static size_t add_stored(struct histogram *h, struct slice bytes, uint64_t times) {
     struct cursor c = cursor_of(bytes.data, bytes.len);
-    const uint8_t *done = bytes.data;
     uint64_t *const counts = h->counts;
     const uint32_t coarse = h->coarse, base = h->first, len = h->len;
     uint64_t bucket = 0;
     if (cursor_u8(&c) != VERSION) {
         return 0;
     }
-    done = c.at;
+    const uint8_t *done = c.at;
     for (bool first = true; c.at < c.end; first = false) {
         uint64_t distance = leb128_next(&c);
         uint64_t count = leb128_next(&c);

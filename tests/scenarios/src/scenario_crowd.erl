@@ -69,7 +69,7 @@ pod(Port, I) ->
         #{name => <<Node/binary, " ", T/binary>>, m => pod, f => binary_to_atom(T), a => 1}
      || T <- [<<"a">>, <<"b">>]
     ]),
-    {ok, {_, Data} = Stream} = kprof_link:open_data(target(Port), Session),
+    {ok, {_, Data} = Stream} = kprof_link:open_data(target(Port), Session, 0),
     T = erlang:monotonic_time(),
     Token = {18, I, 0, self(), 0},
     Pid = self(),

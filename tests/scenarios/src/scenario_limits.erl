@@ -250,7 +250,7 @@ open("port:" ++ Where) ->
          || {Tier, Arity} <- get(tiers)
         ]
     }),
-    {ok, {_, Data}} = kprof_link:open_data(Target, Session),
+    {ok, {_, Data}} = kprof_link:open_data(Target, Session, 0),
     _ = put(zero, erlang:monotonic_time()),
     {shim, Control, Data};
 open(Name) ->

@@ -71,7 +71,7 @@ peer(data_random, Port) ->
 %% Frames whole and well counted, with terms that are damaged: counted, and the connection stays.
 peer(data_terms, Port) ->
     {ok, Control, Session} = connect(Port),
-    {ok, {_, Data}} = kprof_link:open_data(target(Port), Session),
+    {ok, {_, Data}} = kprof_link:open_data(target(Port), Session, 0),
     [
         ok = gen_tcp:send(Data, [<<0, (byte_size(B)):32>>, B])
      || _ <- lists:seq(1, 100), B <- [rand:bytes(50)]
@@ -94,7 +94,7 @@ peer(streams, Port) ->
     {ok, Control, Session} = connect(Port),
     [
         begin
-            {ok, {_, Data}} = kprof_link:open_data(target(Port), Session),
+            {ok, {_, Data}} = kprof_link:open_data(target(Port), Session, 0),
             ok = gen_tcp:send(Data, <<2, 0, 0>>),
             closed = closed(Data)
         end
@@ -118,7 +118,7 @@ hellos(Port, N) ->
 
 data(Port, Bytes) ->
     {ok, Control, Session} = connect(Port),
-    {ok, {_, Data}} = kprof_link:open_data(target(Port), Session),
+    {ok, {_, Data}} = kprof_link:open_data(target(Port), Session, 0),
     ok = gen_tcp:send(Data, Bytes),
     Result = closed(Data),
     kprof_link:close(Control),

@@ -77,7 +77,7 @@ run(join, [Port, SecretFile, Victim]) ->
             version => <<"0">>
         }),
     Result = [
-        kprof_link:open_data(Target, {list_to_integer(Victim), Key, Try})
+        kprof_link:open_data(Target, {list_to_integer(Victim), Key, Try}, 0)
      || Try <- [SessionKey, Secret, undefined]
     ],
     kprof_link:close(Control),
