@@ -31,7 +31,7 @@ NEVER_ASKS = {"/api/v1/state"}
 # What may be missing where all is well: what is told of full traces that did not go well, and what is sent, not answered.
 MAY_BE_UNSEEN = {"Finding", "FlameOther", "FlameMissed", "NewNote", "Sampling", "NewFlame"}
 if not TOKEN:
-    MAY_BE_UNSEEN |= {"Steered", "FlameId", "FlameState", "FlameTold"}
+    MAY_BE_UNSEEN |= {"Steered", "FlameId", "FlameState", "FlameTold", "FlameCost"}
 wrong = []
 begun = {}  # the full trace that was ordered
 seen = set()
