@@ -52,6 +52,7 @@ struct flame_job {
     int64_t functions, processes; // as the shim tells
     bool new_processes;           // those that are made are traced, too
     bool scheduling, gc;          // are traced
+    bool enough;                  // requests had ended when the window was closed
     bool handed;                  // to the writer
     struct flame_missed missed;
     char reason[REASON_BYTES];

@@ -149,6 +149,7 @@ static bool begin(struct flame_job *f) {
         flame_set_reason(f, "error", "too many processes and names for one message");
         return false;
     }
+    f->enough = false;
     flame_enter(f, ASKED);
     return true;
 }
@@ -188,17 +189,21 @@ static void run(struct flame_job *f, int64_t now) {
     } else if (now >= f->deadline) {
         flame_set_reason(f, "time_limit", "");
         flame_stop_shim(f, STOPPING);
+    } else if (f->label == 0 && full_trace_enough(f->trace)) {
+        f->enough = true;
+        flame_stop_shim(f, PAUSES);
     } else if (waited > WINDOW_NS && !waits && f->label == 0) {
         flame_stop_shim(f, PAUSES);
     }
 }
 
-// Between two windows. Fates of requests of the last one still come.
+// Between two windows. Fates of requests of the last one still come. When it was closed as enough
+// had come, and too many turned out to be incomplete, the next one need not wait.
 static void rest(struct flame_job *f, int64_t now) {
     if (f->reason[0] || full_trace_done(f->trace) || now >= f->deadline) {
         flame_set_reason(f, now >= f->deadline ? "time_limit" : "done", "");
         flame_enter(f, CLOSING);
-    } else if (now - f->since > WINDOW_NS) {
+    } else if (now - f->since > WINDOW_NS || (f->enough && !full_trace_awaits_fates(f->trace))) {
         begin(f);
     }
 }

@@ -327,13 +327,26 @@ void full_trace_open(struct full_trace *f, int64_t since) {
     f->until = INT64_MAX;
 }
 
-bool full_trace_busy(const struct full_trace *f) {
+// Requests in that phase.
+static uint32_t count_in(const struct full_trace *f, enum full_phase phase) {
+    uint32_t count = 0;
     for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
-        if (f->requests[i].phase == FULL_OPEN) {
-            return true;
-        }
+        count += f->requests[i].phase == phase;
     }
-    return false;
+    return count;
+}
+
+bool full_trace_busy(const struct full_trace *f) {
+    return count_in(f, FULL_OPEN) > 0;
+}
+
+bool full_trace_enough(const struct full_trace *f) {
+    uint64_t wanted = f->options.requests, more = wanted / 4 + 2;
+    return !f->only[0] && f->profile.counts.requests + count_in(f, FULL_ENDED) >= wanted + more;
+}
+
+bool full_trace_awaits_fates(const struct full_trace *f) {
+    return count_in(f, FULL_ENDED) > 0;
 }
 
 void full_trace_lost(struct full_trace *f) {

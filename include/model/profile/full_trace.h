@@ -71,6 +71,12 @@ void full_trace_stands(struct full_trace *f, int64_t asked, int64_t since);
 void full_trace_off(struct full_trace *f, int64_t at);
 // Whether there is a request that has begun and not ended.
 bool full_trace_busy(const struct full_trace *f);
+// Whether as many requests have ended as are wanted, and some more, as some may turn out to be
+// incomplete. Their fates come later: functions need not be traced meanwhile. Where an identity is
+// wanted it is never so, as only fates tell that.
+bool full_trace_enough(const struct full_trace *f);
+// Whether there is a request that has ended and whose fate is not known.
+bool full_trace_awaits_fates(const struct full_trace *f);
 
 // What became of a request.
 struct full_fate {

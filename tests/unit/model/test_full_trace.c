@@ -576,6 +576,41 @@ static void suspects(void **s) {
     full_trace_free(trace);
 }
 
+// As many requests have ended as are wanted, before anything is known of their fates.
+static void enough(void **s) {
+    (void)s;
+    trace = full_trace_new(&(struct full_trace_options){.requests = 4});
+    for (uint64_t i = 1; i <= 6; i++) {
+        assert_false(full_trace_enough(trace));
+        one_request(i, (int64_t)i * 100);
+        full_trace_advance(trace, INT64_MAX);
+    }
+    assert_false(full_trace_enough(trace)); // a quarter and two more
+    fate_of(1, true, 100, 5, "create");
+    fate_of(2, false, 200, 5, "create");
+    assert_false(full_trace_enough(trace));
+    one_request(7, 700);
+    full_trace_advance(trace, INT64_MAX);
+    assert_false(full_trace_enough(trace)); // one was incomplete
+    one_request(8, 800);
+    full_trace_advance(trace, INT64_MAX);
+    assert_true(full_trace_enough(trace) && !full_trace_done(trace));
+    assert_true(full_trace_awaits_fates(trace));
+    for (uint64_t i = 3; i <= 8; i++) {
+        fate_of(i, true, (int64_t)i * 100, 5, "create");
+    }
+    assert_true(full_trace_done(trace));
+    assert_false(full_trace_awaits_fates(trace));
+    full_trace_free(trace);
+    trace = full_trace_new(&(struct full_trace_options){.requests = 1, .only = "create"});
+    for (uint64_t i = 1; i <= 9; i++) {
+        one_request(i, (int64_t)i * 100);
+        full_trace_advance(trace, INT64_MAX);
+    }
+    assert_false(full_trace_enough(trace)); // they may all be others
+    full_trace_free(trace);
+}
+
 // Only requests count that lie whole within a window, whenever their fate is told.
 static void windows(void **s) {
     (void)s;
@@ -822,6 +857,7 @@ int main(void) {
         cmocka_unit_test(one_token),
         cmocka_unit_test(what_is_taken),
         cmocka_unit_test(suspects),
+        cmocka_unit_test(enough),
         cmocka_unit_test(windows),
         cmocka_unit_test(costs),
         cmocka_unit_test(another_token),
