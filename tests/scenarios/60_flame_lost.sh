@@ -11,6 +11,12 @@ node=$name@localhost
 
 attached() { grep -qs '^tracing ' "$scratch/attach.log"; }
 counted() { [ "$(sql 'SELECT coalesce(sum(dropped_messages), 0) FROM ledger')" -gt 0 ]; }
+requests_until_it_ends() {
+  while kill -0 "$flame" 2>/dev/null; do
+    target_eval "$node" 'scenario_flood:requests(100).' >/dev/null
+    sleep 0.2
+  done
+}
 
 start_collector
 start_shop "$name"
@@ -31,10 +37,7 @@ kill -CONT "$collector_pid"
 holds "$most" -lt 200 "the node keeps some of its messages: $most MB in all its processes"
 wait_for 30 "the collector knows of messages that were dropped" counted
 # in windows: some come between two of them
-while kill -0 "$flame" 2>/dev/null; do
-  target_eval "$node" 'scenario_flood:requests(100).' >/dev/null
-  sleep 0.2
-done
+requests_until_it_ends
 ends "$flame" 60
 is "$status" 0 "kprof flame ends with 0: $(tail -n 1 "$scratch/flame.log")"
 is "$(sql 'SELECT requests FROM profiles')" 3 "three requests are drawn"
@@ -52,10 +55,7 @@ else
   start "$scratch/far.log" unshare -m sh -c 'mount --bind /dev/null "$1" && shift && exec "$@"' sh "$db" \
     "$kprof" flame "$node" --collector "127.0.0.1:$collector_port" --requests 2 --for 60s --module scenario_flood
   flame=$!
-  while kill -0 "$flame" 2>/dev/null; do
-    target_eval "$node" 'scenario_flood:requests(100).' >/dev/null
-    sleep 0.2
-  done
+  requests_until_it_ends
   ends "$flame" 60
   is "$status" 0 "kprof flame ends with 0: $(tail -n 1 "$scratch/far.log")"
   has "$scratch/far.log" '^kept as profile 2; ' "it does not draw"
