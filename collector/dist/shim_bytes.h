@@ -5,8 +5,8 @@
 
 #include "base/bytes.h"
 
-extern const struct slice shim_modules; // what kprof_visit:enter/7 takes
+extern const struct slice shim_modules; // what kprof_visit:enter/8 takes
 extern const struct slice shim_app;     // what application:load/1 takes
-// what erl_eval:expr/5 takes: kprof_visit:enter/7 and leave/3
+// what erl_eval:expr/5 takes: kprof_visit:enter/8 and leave/3
 extern const struct slice shim_enter_expr;
 extern const struct slice shim_leave_expr;

@@ -120,7 +120,7 @@ modules() ->
 %% process that runs code of the standard library only: one that runs ours would be in its own way.
 %% What is still used, by a long request in {@link kprof:do_apply/3} say, is left until it is not.
 %%
-%% Who comes and who goes take turns ({@link kprof_visit:enter/7}): the modules that are deleted
+%% Who comes and who goes take turns ({@link kprof_visit:enter/8}): the modules that are deleted
 %% must not be those that somebody has just brought. Who does not get its turn for 20 s goes all the
 %% same.
 -spec unload() -> ok.

@@ -4,11 +4,11 @@
 %%
 %% The node need not know anything of kprof: whoever visits carries the abstract code of these
 %% functions and has erl_eval run it there. So they call no function of this module; what {@link
-%% enter/7} and {@link leave/3} share they are given.
+%% enter/8} and {@link leave/3} share they are given.
 -module(kprof_visit).
 
 -export([expression/2, modules/1]).
--export([enter/7, leave/3, in_turn/2, unload/0, bring/4, visit/3]).
+-export([enter/8, leave/3, in_turn/2, unload/0, load/1, bring/4, visit/3]).
 
 -export_type([carried/0]).
 
@@ -17,16 +17,18 @@
 
 -type in_turn() :: fun((pos_integer(), fun(() -> Answer)) -> Answer).
 -type unload() :: fun(() -> ok).
--type bring() :: fun((unload(), node(), [carried()], term()) -> kprof_attach:answer()).
+-type loaded() :: {ok, How :: binary()} | {error, term()}.
+-type load() :: fun(([carried()]) -> loaded()).
+-type bring() :: fun((unload(), node(), loaded(), term()) -> kprof_attach:answer()).
 -type busy() :: fun((node() | undefined) -> kprof_attach:answer()).
 -type visit() :: fun((busy(), boolean(), node()) -> kprof_attach:answer()).
-%% in_turn/2, unload/0, bring/4 and visit/3.
+%% in_turn/2, unload/0, load/1, bring/4 and visit/3.
 -type carried() :: {module(), file:filename(), Beam :: binary(), Forms :: binary()}.
 %% A module of the shim as a visitor brings it. Its forms stand beside the beam: an older release
 %% cannot read a newer one's beam at all.
 
 %% @doc The shim's modules out of this folder. The folder in their names marks those that came from
-%% outside; {@link enter/7} looks for it.
+%% outside; {@link enter/8} looks for it.
 -spec modules(file:filename()) -> [carried()].
 modules(Ebin) ->
     [carried(M, filename:join(Ebin, atom_to_list(M) ++ ".beam")) || M <- kprof_app:modules()].
@@ -42,15 +44,15 @@ carried(M, File) ->
 -spec expression(enter | leave, binary() | file:filename()) -> erl_parse:abstract_expr().
 expression(Name, Beam) ->
     {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
-    [Enter, Leave, InTurn, Unload, Bring, Visit] = [
+    [Enter, Leave, InTurn, Unload, Load, Bring, Visit] = [
         {'fun', 1, {clauses, Clauses}}
-     || Function <- [enter, leave, in_turn, unload, bring, visit],
+     || Function <- [enter, leave, in_turn, unload, load, bring, visit],
         {function, _, F, _, Clauses} <- Forms,
         F =:= Function
     ],
     {Called, More, Parameters} =
         case Name of
-            enter -> {Enter, [Bring, Visit], ['Me', 'Modules', 'App']};
+            enter -> {Enter, [Load, Bring, Visit], ['Me', 'Modules', 'App']};
             leave -> {Leave, [], ['Who']}
         end,
     {call, 1, Called, [InTurn, Unload] ++ More ++ [{var, 1, P} || P <- Parameters]}.
@@ -60,11 +62,11 @@ expression(Name, Beam) ->
 %% not load what another one compiled compiles the modules anew, which takes it a second. Nothing is
 %% traced yet. The line tells how it was: `loaded', `compiled' (and loaded), `guest' (the node has a
 %% kprof of its own) or `again' (we had been there).
--spec enter(in_turn(), unload(), bring(), visit(), node(), [carried()], term()) ->
+-spec enter(in_turn(), unload(), load(), bring(), visit(), node(), [carried()], term()) ->
     kprof_attach:answer().
-enter(InTurn, Unload, Bring, Visit, Me, Modules, App) ->
+enter(InTurn, Unload, Load, Bring, Visit, Me, Modules, App) ->
     Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
-    Load = fun() -> Bring(Unload, Me, Modules, App) end,
+    Come = fun() -> Bring(Unload, Me, Load(Modules), App) end,
     Busy = fun
         (undefined) ->
             {error, busy, <<
@@ -81,12 +83,12 @@ enter(InTurn, Unload, Bring, Visit, Me, Modules, App) ->
                 end,
             {error, busy, Text("traced already by ~ts: ~ts", [Who, Advice])}
     end,
-    Come =
+    Enter =
         fun() ->
             Running = whereis(kprof_sup) =/= undefined,
             case code:which(kprof) of
                 non_existing ->
-                    Load();
+                    Come();
                 "kprof_node/" ++ _ when Running ->
                     Attendant =
                         try
@@ -100,72 +102,70 @@ enter(InTurn, Unload, Bring, Visit, Me, Modules, App) ->
                         _ when Alive, Attendant =/= Me -> Busy(Attendant);
                         _ ->
                             ok = Unload(),
-                            Load()
+                            Come()
                     end;
                 "kprof_node/" ++ _ ->
                     ok = Unload(),
-                    Load();
+                    Come();
                 _ ->
                     Visit(Busy, Running, Me)
             end
         end,
-    InTurn(1500, Come).
+    InTurn(1500, Enter).
 
 %% @private
-%% Loads the modules that were brought, or compiles them, and starts the shim.
--spec bring(unload(), node(), [carried()], term()) -> kprof_attach:answer().
-bring(Unload, Me, Modules, App) ->
-    Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
-    Compiled =
-        fun(Forms) ->
-            {ok, _, Binary} = compile:noenv_forms(binary_to_term(Forms), [return_errors]),
-            Binary
-        end,
-    Beams = [{M, File, Beam} || {M, File, Beam, _} <- Modules],
-    Brought = fun(How, Ms) ->
+%% Loads the modules that were brought, or compiles them where it cannot load what another release
+%% compiled.
+-spec load([carried()]) -> loaded().
+load(Modules) ->
+    Release = list_to_integer(erlang:system_info(otp_release)),
+    Into = fun(How, Ms) ->
         case code:atomic_load(Ms) of
             ok -> {ok, How};
             Error -> Error
         end
     end,
-    Release = list_to_integer(erlang:system_info(otp_release)),
+    Compiled = fun(Forms) ->
+        {ok, _, Binary} = compile:noenv_forms(binary_to_term(Forms), [return_errors]),
+        Binary
+    end,
+    Compile = fun() ->
+        try
+            Into(<<"compiled">>, [{M, File, Compiled(Forms)} || {M, File, _, Forms} <- Modules])
+        catch
+            _:Why -> {error, {cannot_compile, Why}}
+        end
+    end,
+    Beams = [{M, File, Beam} || {M, File, Beam, _} <- Modules],
     %% A release loads what older ones compiled, until it forgets an instruction: trying in vain
     %% would leave errors in the node's log
     Loads = Release >= ?OTP_RELEASE andalso Release =< max(?LOADS_25, ?OTP_RELEASE + 2),
     First =
         if
-            Loads -> code:atomic_load(Beams);
+            Loads -> Into(<<"loaded">>, Beams);
             true -> {error, [{kprof, badfile}]}
         end,
-    Loaded =
-        case First of
-            ok ->
-                {ok, <<"loaded">>};
-            {error, Refused} ->
-                case
-                    {
-                        lists:all(fun({_, Why}) -> Why =:= badfile end, Refused),
-                        code:which(compile)
-                    }
-                of
-                    {true, non_existing} when Loads -> {error, no_compiler};
-                    % it may
-                    {true, non_existing} ->
-                        Brought(<<"loaded">>, Beams);
-                    {true, _} ->
-                        try
-                            Brought(<<"compiled">>, [
-                                {M, File, Compiled(Forms)}
-                             || {M, File, _, Forms} <- Modules
-                            ])
-                        catch
-                            _:Why -> {error, {cannot_compile, Why}}
-                        end;
-                    % not_purged: a function of an earlier kprof still runs
-                    {false, _} ->
-                        {error, Refused}
-                end
-        end,
+    case First of
+        {ok, _} ->
+            First;
+        {error, Refused} ->
+            Bad = lists:all(fun({_, Why}) -> Why =:= badfile end, Refused),
+            case {Bad, code:which(compile)} of
+                {true, non_existing} when Loads -> {error, no_compiler};
+                % it may
+                {true, non_existing} -> Into(<<"loaded">>, Beams);
+                {true, _} -> Compile();
+                % not_purged: a function of an earlier kprof still runs
+                {false, _} -> First
+            end
+    end.
+
+%% @private
+%% Starts the shim, or says why it was not loaded.
+-spec bring(unload(), node(), loaded(), term()) -> kprof_attach:answer().
+bring(Unload, Me, Loaded, App) ->
+    Text = fun(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)) end,
+    Release = list_to_integer(erlang:system_info(otp_release)),
     case Loaded of
         {ok, How} ->
             _ = application:load(App),
@@ -226,7 +226,7 @@ visit(Busy, Running, Me) ->
                 )}
     end.
 
-%% @doc Ends the trace and takes out whatever {@link enter/7} brought. `Who' is the node that
+%% @doc Ends the trace and takes out whatever {@link enter/8} brought. `Who' is the node that
 %% entered, or `any' for `kprof detach', which does not end what others than the tool began. Returns
 %% once the last module is gone.
 -spec leave(in_turn(), unload(), node() | any) -> kprof_attach:answer().
