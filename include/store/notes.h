@@ -11,25 +11,25 @@ enum { NOTE_NODE_BYTES = LIMIT_NAME_BYTES + 1, NOTE_TEXT_BYTES = LIMIT_NOTE_BYTE
 struct note {
     int64_t id; // 0 before it is kept
     int64_t at_ns;
-    char node[NOTE_NODE_BYTES]; // that it is of; "": of all of them
+    char node[NOTE_NODE_BYTES]; // the node that it is about; "": all nodes
     char text[NOTE_TEXT_BYTES];
 };
 
 // How long notes are kept, seconds.
 #define NOTE_KEPT_S (2LL * 365 * 86400)
 
-// Makes a note of texts that come from outside: cut, and cleaned as names are. False where no text
-// is left but spaces.
+// Makes a note of texts from outside, which it cuts and cleans as names are. False where the text
+// is empty then, or only spaces.
 bool note_make(struct note *out, int64_t at_ns, struct slice node, struct slice text);
 
-// Keeps a note. *id is its number then, which no other note will get. On false nothing was written,
-// store_error says why, and the same note may be written again later.
+// Writes a note. Sets *id to its number, which no other note will get. On false nothing was written
+// and store_error says why; the same note may be written again later.
 bool store_keep_note(struct store *s, const struct note *note, int64_t *id);
 
 struct note_filter {
     int64_t from_s, until_s; // as in struct query
-    const char *node;        // of these, a choice (query.h), or of all; NULL: whatever they are of
-    uint32_t most;           // this many at most, the latest
+    const char *node; // a choice of nodes (query.h), with the notes about all; NULL: all notes
+    uint32_t most;    // the latest ones, so many at most
 };
 
 struct note_list {

@@ -3,10 +3,10 @@
 
 #include "base/array.h"
 
-// Calls from the top that are looked at for the one that calls.
+// How many open calls, from the top, are searched for the caller.
 enum { FARTHEST_CALLER = 256 };
 
-// Room for one more open call of a process. All processes together have so much room at most.
+// Makes room for one more open call of a process. LIMIT_FULL_CALLS bounds the room of all.
 static bool grow(struct full_trace *f, struct full_process *p) {
     uint32_t room = p->room;
     if (p->depth == room && f->open_calls - room + array_next_room(room) > LIMIT_FULL_CALLS) {
@@ -27,13 +27,13 @@ bool frames_open(struct full_trace *f, struct full_process *p, uint32_t stack) {
     return true;
 }
 
-// Takes off what lies above so many calls; the first one stays.
+// Takes off the calls above this depth. The first one stays.
 static void cut_to(struct full_process *p, uint32_t depth) {
     p->depth = depth > 1 ? depth : 1;
 }
 
-// What is known of a doubted call at the next call: it has made that; a tail call has ended it
-// before; or, as somebody else calls what it calls, it goes on.
+// Whether a doubted call, which may have ended by a tail call, is over at the next call `e`. It
+// goes on if it makes that call itself, or if its own caller makes it, to another function.
 static bool over(const struct open_call *doubted, const struct full_event *e) {
     if (e->caller == doubted->function) {
         return false;
@@ -41,7 +41,7 @@ static bool over(const struct open_call *doubted, const struct full_event *e) {
     return e->caller != doubted->caller || e->function == doubted->function;
 }
 
-// The depth of the open call that is the caller, 0: none that is near is it.
+// The depth of the caller among the open calls; 0 where none of those near the top is it.
 static uint32_t depth_of(const struct full_process *p, uint32_t caller) {
     uint32_t lowest = p->depth > FARTHEST_CALLER ? p->depth - FARTHEST_CALLER : 1;
     for (uint32_t depth = p->depth; depth > lowest; depth--) {

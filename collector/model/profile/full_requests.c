@@ -6,7 +6,7 @@
 
 #include "base/time_math.h"
 
-// Of the timelines of all requests whose fate is not known.
+// The most events in the timelines of all requests whose fate is not known yet.
 enum { MOST_EVENTS = 10 * LIMIT_TIMELINE_EVENTS };
 
 struct full_request *full_request_of(struct full_trace *f, uint64_t token) {
@@ -14,7 +14,7 @@ struct full_request *full_request_of(struct full_trace *f, uint64_t token) {
     return at >= LIMIT_FULL_REQUESTS ? NULL : &f->requests[at];
 }
 
-// What still comes under a token begins nothing.
+// Remembers a token that is over: what still comes under it begins no request.
 static void forget_token(struct full_trace *f, uint64_t token) {
     uint64_t *oldest = &f->forgotten[f->forgotten_count % LIMIT_FULL_CLOSED];
     if (f->forgotten_count++ >= LIMIT_FULL_CLOSED) {
@@ -24,7 +24,7 @@ static void forget_token(struct full_trace *f, uint64_t token) {
     map_set(&f->by_token, token, LIMIT_FULL_REQUESTS);
 }
 
-// Its place is free.
+// Frees the place of a request.
 static void forget(struct full_trace *f, struct full_request *r) {
     map_remove(&f->by_token, r->token, (uint32_t)(r - f->requests));
     forget_token(f, r->token);
@@ -35,7 +35,7 @@ static void forget(struct full_trace *f, struct full_request *r) {
     timeline_clear(&r->timeline);
 }
 
-// Than the one that is wanted.
+// Whether only one request is wanted, and this is another.
 static bool is_another(const struct full_trace *f, uint64_t token) {
     return f->options.token != 0 && token != f->options.token;
 }
@@ -327,7 +327,7 @@ void full_trace_open(struct full_trace *f, int64_t since) {
     f->until = INT64_MAX;
 }
 
-// Requests in that phase.
+// The number of requests in a phase.
 static uint32_t count_in(const struct full_trace *f, enum full_phase phase) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "full_state.h"
 
-// Askers of askers that are looked at: what waits for somebody who waits, and so on.
+// How far the chain of askers is followed: who waits for somebody who waits, and so on.
 enum { FARTHEST_ASKER = 16 };
 
 void times_pass(struct full_trace *f, struct full_process *p, int64_t time) {
@@ -70,7 +70,7 @@ void times_settle(struct full_trace *f, struct full_process *p) {
         return;
     }
     uint32_t stack = top_call(p)->stack;
-    // without a sign of those who work for it it may have gone on long since
+    // where nothing shows that others still work for it, it may have gone on long ago
     *(f->options.scheduling ? &u.waiting : &u.run) += u.under;
     add(f, p->request, stack, UINT32_MAX, u.run);
     add(f, p->request, stack, f->waiting, u.waiting);
@@ -104,7 +104,7 @@ void times_asked(struct full_trace *f, struct full_process *asker, int64_t time)
 void times_change(struct full_process *p, enum full_event_kind kind) {
     struct unsettled *u = &p->unsettled;
     if (p->state == PROCESS_OUT) {
-        // who sleeps while nobody does anything for him does not wait for them
+        // it sleeps, and does not wait, while nobody works for it
         *(p->waits ? &u->waiting : &u->asleep) += p->out_ns;
         *(p->waits ? &u->under : &u->asleep) += p->out_under;
         p->out_ns = p->out_under = 0;

@@ -139,8 +139,8 @@ static void begins(struct full_trace *f, const struct full_event *e) {
     full_request_joined(f, at, r, NO_PROCESS, e->time);
 }
 
-// A process that a token came from, and that has called nothing. (One of another node, which has a
-// hash for a number, its shim does not know.)
+// Notes a process that sent a token and has called nothing, as one that was not followed. A process
+// of another node has a hash for its number: this node's shim does not know it.
 static void look_at_sender(struct full_trace *f, struct full_request *r,
                            const struct full_event *e) {
     if (e->from != 0 && e->from != e->pid && process_of(f, e->from) == NO_PROCESS) {

@@ -21,7 +21,7 @@ static void put(struct around_options *o, const char *name, const char *value) {
     }
 }
 
-// Which collector.
+// Passes on which collector it uses.
 static void put_collector(struct around_options *o, const struct around *a, const struct reach *r) {
     bool own = o->db != NULL;
     put(o, "--db", o->db);
@@ -53,7 +53,7 @@ static void tell(const struct around_options *o, const char *line) {
     }
 }
 
-// Why it has ended, or does not get on.
+// Says why kprof attach has ended, or waits for something.
 static int failed(struct around *a, const char *line) {
     static const char name[] = "kprof attach: ";
     bool gone = child_gone(&a->attach);
@@ -67,7 +67,7 @@ static int failed(struct around *a, const char *line) {
                         *text ? text : "kprof attach does not get into the node");
 }
 
-// Until it traces.
+// Reads what kprof attach says until it traces.
 static int follow(struct around *a, const struct around_options *o, struct reach *reach) {
     char line[CHILD_LINE_BYTES], before[CHILD_LINE_BYTES] = "";
     while (child_line(&a->attach, "", ATTACH_MS, line)) {
@@ -99,7 +99,7 @@ int around_begin(struct around *a, const struct around_options *o, struct reach 
                                              strerror(errno));
 }
 
-// It has not ended as it should.
+// Says what to do after kprof attach has ended with an error.
 static int tell_end(struct around *a, int status) {
     char line[CHILD_LINE_BYTES];
     if (status > 128) {
@@ -113,7 +113,7 @@ static int tell_end(struct around *a, int status) {
 
 int around_end(struct around *a) {
     int status = child_stop(&a->attach, END_MS); // 0 when there is none
-    // what it says when it does not begin has been told
+    // an error before it traced has been told already
     status = status == EXIT_SUCCESS || !a->began ? status : tell_end(a, status);
     child_end(&a->attach, 0);
     own_secret_end(&a->secret);

@@ -105,9 +105,9 @@ struct options {
     const char *format;
 };
 
-// An option of kprof attach, and its value.
+// Takes an option that goes on to kprof attach, with its value.
 static int take_attach(struct around_options *o, const char *name, const char *value) {
-    enum { MORE = 20 }; // that say which collector
+    enum { MORE = 20 }; // room for those that say which collector
     if (o->argument_count + 2 > AROUND_ARGUMENTS - MORE) {
         return command_fail("flame", EXIT_USAGE, "%s: too many of these", name);
     }

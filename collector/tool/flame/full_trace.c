@@ -117,7 +117,7 @@ static char *others_text(struct control_map m, char out[TEXT_BYTES]) {
     return out;
 }
 
-// Why there is no profile, in one line, with an exit status of its own.
+// Says why there is no profile, in one line, with an exit status of its own.
 static int tell_none(const struct full_trace_options *o, struct control_map m, const char *text) {
     uint64_t others = (uint64_t)count_of(m, FIELD_OTHERS),
              unseen = (uint64_t)count_of(m, FIELD_UNSEEN),
@@ -156,7 +156,7 @@ static int tell_none(const struct full_trace_options *o, struct control_map m, c
         "no request came in that time; kprof doctor tells whether requests are marked");
 }
 
-// Why there are fewer requests than wanted.
+// Says why there are fewer requests than wanted.
 static void tell_early(const struct full_trace_options *o, struct control_map m, const char *text) {
     int64_t requests = count_of(m, FIELD_REQUESTS);
     struct slice reason = slice_text("");
