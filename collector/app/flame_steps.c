@@ -189,9 +189,12 @@ static void run(struct flame_job *f, int64_t now) {
     } else if (now >= f->deadline) {
         flame_set_reason(f, "time_limit", "");
         flame_stop_shim(f, STOPPING);
-    } else if (f->label == 0 && full_trace_enough(f->trace)) {
+    } else if (full_trace_enough(f->trace)) {
         f->enough = true;
-        flame_stop_shim(f, PAUSES);
+        if (f->label != 0) { // no other one comes
+            flame_set_reason(f, "done", "");
+        }
+        flame_stop_shim(f, f->label != 0 ? STOPPING : PAUSES);
     } else if (waited > WINDOW_NS && !waits && f->label == 0) {
         flame_stop_shim(f, PAUSES);
     }

@@ -110,6 +110,30 @@ profile=$(cat "$scratch/long")
 wait_for 15 "the long one is kept" is_kept "$profile"
 is "$(patterns)" "$before" "the node's patterns are as before"
 
+# where nobody in the node tells its end, the collector sees it, and does not wait for what becomes of the request
+untold() {
+  local eval
+  forgive
+  profile=$(sql "SELECT coalesce(max(id), 0) FROM profiles")
+  watch
+  target_eval "$node" 'Slots = kprof_slots:find(), Hide = fun Hide(0) -> never; Hide(N) ->
+    case kprof_slots:full(Slots) of 0 -> timer:sleep(5), Hide(N - 1); _ -> kprof_slots:set_full(Slots, 0), hidden end end,
+    Hide(1000).' >"$scratch/hidden" & eval=$!
+  sleep 1
+  # its process lives on, with the next request
+  curl -sS -m 20 -o "$scratch/slow" -H "X-Trace-Request: $secret" "http://127.0.0.1:$port/slow" \
+    --next -sS -m 20 -o "$scratch/long" "http://127.0.0.1:$port/long"
+  wait "$eval"
+  unwatch
+  grep -q hidden "$scratch/hidden"
+}
+wait_for 15 "the next one may come" may
+for i in {1..8}; do ! untold || break; done
+wait_for 15 "the one that is not told is kept" eval '[ "$(sql "SELECT count(*) FROM profiles WHERE id > $profile")" = 1 ]'
+timely "$(sql "SELECT max(patterns_ms) FROM profiles WHERE id > $profile")" -lt 900 "its patterns have stood for no second, ms"
+is "$(calls "$(sql 'SELECT max(id) FROM profiles')" scenario_web:store/1)" 1 "and it is whole"
+is "$(patterns)" "$before" "the node's patterns are as before"
+
 # who cannot have it within 50 ms goes on
 wait_for 15 "the next one may come" may
 forgive

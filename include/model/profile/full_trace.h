@@ -62,7 +62,8 @@ void full_trace_lost(struct full_trace *f);
 void full_trace_advance(struct full_trace *f, int64_t time);
 
 // Functions are traced no longer after `until`, and again from `since` on; node time. Requests are
-// taken that lie whole within such a window, of which the first is open from the start.
+// taken that lie whole within such a window, of which the first is open from the start. Those that
+// are known to have ended lie within it, also where `until` is earlier.
 void full_trace_shut(struct full_trace *f, int64_t until);
 void full_trace_open(struct full_trace *f, int64_t since);
 // When patterns stand and no longer, which need not be when requests are taken; node time. asked:
@@ -73,7 +74,7 @@ void full_trace_off(struct full_trace *f, int64_t at);
 bool full_trace_busy(const struct full_trace *f);
 // Whether as many requests have ended as are wanted, and some more, as some may turn out to be
 // incomplete. Their fates come later: functions need not be traced meanwhile. Where an identity is
-// wanted it is never so, as only fates tell that.
+// wanted it is never so, as only fates tell that. Where one token is wanted, its request is enough.
 bool full_trace_enough(const struct full_trace *f);
 // Whether there is a request that has ended and whose fate is not known.
 bool full_trace_awaits_fates(const struct full_trace *f);

@@ -611,6 +611,24 @@ static void enough(void **s) {
     full_trace_free(trace);
 }
 
+// The one request that is wanted has ended: there is nothing else to trace.
+static void enough_of_one(void **s) {
+    (void)s;
+    trace = full_trace_new(
+        &(struct full_trace_options){.requests = 1, .token = 3, .only = "create"});
+    one_request(2, 200);
+    call_of(3, P, P, 300, "a", "bottom", FULL_IS_ENTRY);
+    full_trace_advance(trace, INT64_MAX);
+    assert_false(full_trace_enough(trace));
+    return_to(P, 305, "bottom");
+    full_trace_advance(trace, INT64_MAX);
+    assert_true(full_trace_enough(trace) && !full_trace_done(trace));
+    full_trace_shut(trace, 301 * US); // by a clock that is behind
+    fate_of(3, true, 300, 5, "create");
+    assert_true(full_trace_done(trace));
+    full_trace_free(trace);
+}
+
 // Only requests count that lie whole within a window, whenever their fate is told.
 static void windows(void **s) {
     (void)s;
@@ -858,6 +876,7 @@ int main(void) {
         cmocka_unit_test(what_is_taken),
         cmocka_unit_test(suspects),
         cmocka_unit_test(enough),
+        cmocka_unit_test(enough_of_one),
         cmocka_unit_test(windows),
         cmocka_unit_test(costs),
         cmocka_unit_test(another_token),
