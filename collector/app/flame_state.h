@@ -7,6 +7,7 @@
 #pragma once
 
 #include "app/flame_missed.h"
+#include "app/flame_names.h"
 #include "app/flames.h"
 
 enum {

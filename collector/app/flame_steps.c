@@ -213,6 +213,9 @@ static void rest(struct flame_job *f, int64_t now) {
 
 static void step(struct flames *flames, struct flame_job *f, int64_t now) {
     int64_t waited = now - f->since;
+    if (f->trace && f->state < WRITES && f->shim.link) {
+        names_ask(f->trace, &f->shim, f->id);
+    }
     switch (f->state) {
     case WAITS:
         wait_for_others(flames, f);

@@ -141,6 +141,13 @@ void flame_missed_told(struct flames *flames, const void *link, struct control_m
     }
 }
 
+void flame_named(struct flames *flames, const void *link, struct control_map message) {
+    struct flame_job *f = named(flames, link, message);
+    if (f && f->trace && f->state < WRITES) { // then the profile is the writer's
+        names_take(f->trace, message);
+    }
+}
+
 // The modules that have patterns, and whose they are, as far as that is known.
 static void take_modules(struct full_trace *trace, struct control_map message) {
     struct control_list list = {0};

@@ -38,6 +38,8 @@ void flame_started(struct flames *flames, const void *link, struct control_map m
 void flame_stopped(struct flames *flames, const void *link, struct control_map message);
 // Processes that it was not followed into.
 void flame_missed_told(struct flames *flames, const void *link, struct control_map message);
+// What processes are called that it goes through.
+void flame_named(struct flames *flames, const void *link, struct control_map message);
 // A shim is gone. If it had asked itself, it is told nothing more.
 void flame_lost(struct flames *flames, const void *link);
 // Time passes: some ten times a second. now: ns of the monotonic clock; second: a second is over,

@@ -237,6 +237,8 @@ void shim_link_message(void *user, struct slice type, struct control_map message
         flame_stopped(link->links->flames, link, message);
     } else if (slice_is(type, CONTROL_FULL_MISSED)) {
         flame_missed_told(link->links->flames, link, message);
+    } else if (slice_is(type, CONTROL_FULL_NAMED)) {
+        flame_named(link->links->flames, link, message);
     } else if (slice_is(type, CONTROL_FLAME)) {
         on_flame(link, message);
     }

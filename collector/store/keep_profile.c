@@ -24,6 +24,7 @@ struct keeping {
     int64_t id;
     int64_t rows;
     const struct flame_tree *tree; // of all identities: its nodes are the stacks
+    uint32_t *nodes;               // of the profile's stacks
     struct buffer longest;         // the stored form of the timeline
 };
 
@@ -40,7 +41,7 @@ static bool no_memory(struct store *s) {
     return false;
 }
 
-// -- the timeline ---------------------------------------------------------------------------------
+// -- stacks as they are numbered in the file ------------------------------------------------------
 
 // The node of a frame above another node; that one when there is none.
 static uint32_t node_above(const struct keeping *k, uint32_t below,
@@ -55,25 +56,29 @@ static uint32_t node_above(const struct keeping *k, uint32_t below,
     return below;
 }
 
-// Packs the timeline with the numbers that stacks have in the file. A stack comes behind the one
-// below it.
+// A stack comes behind the one below it.
+static bool number_stacks(struct keeping *k) {
+    const struct stacks *all = &k->profile->stacks;
+    k->nodes = calloc(all->stack_count, sizeof *k->nodes);
+    for (uint32_t i = 1; k->nodes && i < all->stack_count; i++) {
+        const struct stack *s = &all->all[i];
+        k->nodes[i] = node_above(k, k->nodes[s->parent], &all->frames[s->frame]);
+    }
+    return k->nodes || no_memory(k->store);
+}
+
+// Packs the timeline with these numbers.
 static bool pack_longest(struct keeping *k) {
     const struct profile *p = k->profile;
-    uint32_t *nodes = calloc(p->stacks.stack_count, sizeof *nodes);
     struct timeline renamed = p->timeline;
     renamed.events = malloc((p->timeline.count + 1) * sizeof *renamed.events);
-    bool ok = nodes && renamed.events;
-    for (uint32_t i = 1; ok && i < p->stacks.stack_count; i++) {
-        const struct stack *s = &p->stacks.all[i];
-        nodes[i] = node_above(k, nodes[s->parent], &p->stacks.frames[s->frame]);
-    }
+    bool ok = renamed.events;
     for (uint32_t i = 0; ok && i < p->timeline.count; i++) {
         renamed.events[i] = p->timeline.events[i];
-        renamed.events[i].stack = nodes[p->timeline.events[i].stack];
+        renamed.events[i].stack = k->nodes[p->timeline.events[i].stack];
     }
     ok = ok && timeline_pack(&renamed, &k->longest);
     free(renamed.events);
-    free(nodes);
     return ok || no_memory(k->store);
 }
 
@@ -287,6 +292,59 @@ static bool add_values(struct keeping *k) {
     return ok;
 }
 
+// -- processes ------------------------------------------------------------------------------------
+
+static bool add_process(struct keeping *k, sqlite3_stmt *adding, uint32_t number, uint16_t name) {
+    sqlite3_bind_int64(adding, 1, k->id);
+    sqlite3_bind_int64(adding, 2, number);
+    sqlite3_bind_text(adding, 3, names_text(&k->profile->stacks.names, name), -1, SQLITE_STATIC);
+    k->rows++;
+    return store_run(k->store, adding, what);
+}
+
+static bool add_process_weight(struct keeping *k, sqlite3_stmt *adding, const struct weight *w,
+                               uint32_t process) {
+    int64_t identity =
+        store_name_id(k->store, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY,
+                      names_text(&k->profile->stacks.names, profile_key_identity(w->key)));
+    sqlite3_bind_int64(adding, 1, k->id);
+    sqlite3_bind_int64(adding, 2, k->nodes[profile_key_stack(w->key)]);
+    sqlite3_bind_int64(adding, 3, identity);
+    sqlite3_bind_int64(adding, 4, process);
+    sqlite3_bind_int64(adding, 5, w->ns);
+    store_bind_count(adding, 6, w->calls);
+    k->rows++;
+    return identity != 0 && store_run(k->store, adding, what);
+}
+
+// What the weights of processes are that have a name: a part of the values.
+static bool add_processes(struct keeping *k) {
+    const struct weights *w = &k->profile->weights;
+    sqlite3_stmt *naming = prepare(k->store, "INSERT INTO profile_process_names (profile_id, "
+                                             "process, name) VALUES (?1,?2,?3)");
+    sqlite3_stmt *adding = prepare(k->store, "INSERT INTO profile_process_rows (profile_id, stack, "
+                                             "identity_id, process, ns, calls) "
+                                             "VALUES (?1,?2,?3,?4,?5,?6)");
+    uint32_t *numbers = calloc(PROFILE_NOBODY, sizeof *numbers); // of names, plus 1
+    uint32_t count = 0;
+    bool ok = naming && adding && (numbers || no_memory(k->store));
+    for (uint32_t i = 0; ok && i < w->count; i++) {
+        uint16_t process = profile_key_process(w->all[i].key);
+        if (process == PROFILE_NOBODY || profile_key_identity(w->all[i].key) == PROFILE_NOBODY) {
+            continue;
+        }
+        if (numbers[process] == 0) {
+            ok = add_process(k, naming, count, process);
+            numbers[process] = ++count;
+        }
+        ok = ok && add_process_weight(k, adding, &w->all[i], numbers[process] - 1);
+    }
+    free(numbers);
+    sqlite3_finalize(naming);
+    sqlite3_finalize(adding);
+    return ok;
+}
+
 // -- its requests, and where it was not followed --------------------------------------------------
 
 static bool add_requests(struct keeping *k) {
@@ -355,17 +413,19 @@ bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
         return no_memory(s);
     }
     bool made = flame_tree_add(&tree, p, &options, FLAME_AFTER) && flame_tree_finish(&tree);
-    bool ok = (made || no_memory(s)) && (p->timeline.count == 0 || pack_longest(&k)) &&
+    bool ok = (made || no_memory(s)) && number_stacks(&k) &&
+              (p->timeline.count == 0 || pack_longest(&k)) &&
               store_run(s, store_prepared(s, STATEMENT_BEGIN), what);
     if (ok) {
         ok = add_head(&k) && add_frames(&k) && add_stacks(&k) && add_values(&k) &&
-             add_requests(&k) && add_missed(&k) && add_row_count(&k) &&
+             add_processes(&k) && add_requests(&k) && add_missed(&k) && add_row_count(&k) &&
              store_run(s, store_prepared(s, STATEMENT_COMMIT), what);
         if (!ok) {
             sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
         }
     }
     flame_tree_free(&tree);
+    free(k.nodes);
     buffer_free(&k.longest);
     *id = k.id;
     return ok;

@@ -177,6 +177,8 @@ struct reading {
     uint32_t frame_count;
     uint32_t *stacks; // likewise
     uint32_t stack_count;
+    uint16_t processes[LIMIT_PROFILE_PROCESSES]; // the file's -> names of the profile's
+    uint32_t process_count;
     int64_t wall, calls; // of all values so far
 };
 
@@ -242,24 +244,51 @@ static bool read_stack(struct reading *r, sqlite3_stmt *at) {
     return true;
 }
 
-static bool read_value(struct reading *r, sqlite3_stmt *at) {
-    int64_t stack = sqlite3_column_int64(at, 2), self = sqlite3_column_int64(at, 3);
-    if (stack < 0 || stack >= r->stack_count || self < 0) {
+// Adds a weight of the file's. identity: its name.
+static bool add_weight(struct reading *r, int64_t stack, const char *identity, uint16_t process,
+                       int64_t calls, int64_t ns) {
+    if (stack < 0 || stack >= r->stack_count || calls < 0 || ns < 0) {
         return damaged(r, "its values are of no stack");
     }
-    uint32_t identity = names_intern(&r->profile->stacks.names, slice_text(text(at, 1)));
-    bool wall = sqlite3_column_int64(at, 0) == 0;
-    int64_t *sum = wall ? &r->wall : &r->calls;
-    if (self > LARGEST - *sum) {
+    uint32_t name = names_intern(&r->profile->stacks.names, slice_text(identity));
+    if (calls > LARGEST - r->calls || ns > LARGEST - r->wall) {
         return damaged(r, "its values are too large");
     }
-    *sum += self;
-    if (identity == NAME_NONE) {
+    r->calls += calls;
+    r->wall += ns;
+    if (name == NAME_NONE) {
         return query_no_memory(r->store);
     }
-    profile_add(r->profile, profile_key(r->stacks[stack], (uint16_t)identity, PROFILE_NOBODY),
-                wall ? 0 : (uint64_t)self, wall ? self : 0);
+    profile_add(r->profile, profile_key(r->stacks[stack], (uint16_t)name, process), (uint64_t)calls,
+                ns);
     return true;
+}
+
+static bool read_process_name(struct reading *r, sqlite3_stmt *at) {
+    if (sqlite3_column_int64(at, 0) != r->process_count ||
+        r->process_count == LIMIT_PROFILE_PROCESSES) {
+        return damaged(r, "its processes are not in order");
+    }
+    uint32_t name = names_intern(&r->profile->stacks.names, slice_text(text(at, 1)));
+    r->processes[r->process_count++] = (uint16_t)name;
+    return name != NAME_NONE || query_no_memory(r->store);
+}
+
+static bool read_process_weight(struct reading *r, sqlite3_stmt *at) {
+    int64_t process = sqlite3_column_int64(at, 2);
+    if (process < 0 || process >= r->process_count) {
+        return damaged(r, "its values are of no process");
+    }
+    return add_weight(r, sqlite3_column_int64(at, 0), text(at, 1), r->processes[process],
+                      sqlite3_column_int64(at, 4), sqlite3_column_int64(at, 3));
+}
+
+// What of a value is of no process that is known.
+static bool read_value(struct reading *r, sqlite3_stmt *at) {
+    bool wall = sqlite3_column_int64(at, 0) == 0;
+    int64_t self = sqlite3_column_int64(at, 3);
+    return add_weight(r, sqlite3_column_int64(at, 2), text(at, 1), PROFILE_NOBODY, wall ? 0 : self,
+                      wall ? self : 0);
 }
 
 static bool read_longest(struct reading *r, sqlite3_stmt *at) {
@@ -328,9 +357,20 @@ static bool read_all(struct reading *r, bool *found) {
                      read_requests) &&
             each_row(r, missed_sql, read_missed) &&
             each_row(r,
-                     "SELECT metric, i.name, stack, self FROM profile_value_rows AS v "
-                     "JOIN identity_names AS i ON i.id = v.identity_id "
-                     "WHERE profile_id = ?1 AND self <> 0",
+                     "SELECT process, name FROM profile_process_names WHERE profile_id = ?1 "
+                     "ORDER BY process",
+                     read_process_name) &&
+            each_row(r,
+                     "SELECT stack, i.name, process, ns, calls FROM profile_process_rows AS r "
+                     "JOIN identity_names AS i ON i.id = r.identity_id WHERE profile_id = ?1",
+                     read_process_weight) &&
+            each_row(r,
+                     "SELECT metric, i.name, v.stack, self - coalesce((SELECT "
+                     "sum(CASE v.metric WHEN 0 THEN ns ELSE calls END) "
+                     "FROM profile_process_rows AS p WHERE p.profile_id = v.profile_id AND "
+                     "p.stack = v.stack AND p.identity_id = v.identity_id), 0) AS rest "
+                     "FROM profile_value_rows AS v JOIN identity_names AS i ON i.id = "
+                     "v.identity_id WHERE v.profile_id = ?1 AND rest <> 0",
                      read_value));
 }
 

@@ -204,9 +204,11 @@
 // thousands.
 #define LIMIT_PROFILE_DEPTH 256u
 // Weights of a profile's stacks, 24 bytes each and up to 43 in their index; and of all requests of
-// a full trace together whose fate is not known yet.
+// a full trace together whose fate is not known yet. Besides, of either, those that tell whose
+// process it was: further ones are nobody's.
 #define LIMIT_PROFILE_WEIGHTS 60000u
 #define LIMIT_FULL_WEIGHTS 60000u
+#define LIMIT_PROCESS_WEIGHTS 30000u
 // Full traces at a time, of all nodes; what each takes is less than 30 MB.
 #define LIMIT_FULL_TRACES 2u
 // Those that wait for these to be over.
@@ -229,6 +231,10 @@
 // Processes of a full trace, and their open calls, 28 bytes each.
 #define LIMIT_FULL_PROCESSES 4096u
 #define LIMIT_FULL_CALLS 100000u
+// Processes of a full trace that are told apart, and whose names its node is asked for: the first
+// that come. Names of processes in a profile: others go by what they called first.
+#define LIMIT_FULL_NAMED 256u
+#define LIMIT_PROFILE_PROCESSES 200u
 // Processes of a full trace that may have had no flag, of which its shim is asked: the first that
 // come.
 #define LIMIT_FULL_SUSPECTS 32u

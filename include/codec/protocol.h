@@ -62,6 +62,7 @@
 //                     label and scheduling (whether that will be traced): of the request with this
 //                     label, which begins when the shim has been told full
 //     full_missed     id, processes [{pid, name}]: the answer to full_more, those that had no flag
+//     full_named      id, processes [{pid, name}]: the answer to full_names, those that are there
 //   collector -> shim
 //     welcome         session, key (16 bytes), version
 //     ping            every 2 s
@@ -81,6 +82,7 @@
 //                     several at once from OTP 27 on
 //     full_stop       id
 //     full_more       id, processes [{pid}]: requests go through these, too
+//     full_names      id, processes [{pid}]: what are these called?
 //     flamed          as to a tool, of the full trace that the node has wanted
 //     bye             reason
 //
@@ -144,6 +146,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_FULL_STOPPED "full_stopped"
 #define CONTROL_FLAME "flame" // a tool, too
 #define CONTROL_FULL_MISSED "full_missed"
+#define CONTROL_FULL_NAMED "full_named"
 // collector -> shim; welcome, ping and bye to tools, too
 #define CONTROL_WELCOME "welcome"
 #define CONTROL_PING "ping"
@@ -157,6 +160,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_FULL "full"
 #define CONTROL_FULL_STOP "full_stop"
 #define CONTROL_FULL_MORE "full_more"
+#define CONTROL_FULL_NAMES "full_names"
 #define CONTROL_FLAMED "flamed" // to tools, too
 #define CONTROL_BYE "bye"
 // tool -> collector; steer, flame and note, too

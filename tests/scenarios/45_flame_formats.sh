@@ -73,6 +73,25 @@ pprof -tags -unit=ns "$scratch/x.pprof" >"$scratch/tags"
 has "$scratch/tags" "^ *identity: Total ${whole}.*ns" "its labels name identities"
 has "$scratch/tags" ": create$" "the requests' own"
 has "$scratch/tags" ": $node$" "and the node"
+# each process with what ran in it: process|ns
+sql "SELECT process, CAST(round(sum(self_us) * 1000) AS INTEGER) FROM profile_processes WHERE profile = 1
+     GROUP BY process ORDER BY process" >"$scratch/processes"
+is "$(cut -d '|' -f 1 "$scratch/processes" | paste -sd ' ')" "scenario_flame_client scenario_flame_loop scenario_flame_server" \
+  "the processes go by their registered names"
+is "$(sed -nE 's/^ *([0-9]+)(\.0*)?ns \([^)]*\): (scenario_flame_.*)$/\3|\1/p' "$scratch/tags" | sort)" \
+  "$(cat "$scratch/processes")" "and so do the labels, with what each of them did"
+for process in client loop server; do
+  pprof -top -sample_index=self -unit=ns -nodecount=100 -nodefraction=0 -tagfocus="process=scenario_flame_$process" "$scratch/x.pprof" |
+    awk 'table && $1 + 0 > 0 { sub("ns$", "", $1); print $6 "|" $1 } $1 == "flat" { table = 1 }' | sort >"$scratch/rows"
+  sql "SELECT name, CAST(round(sum(self_us) * 1000) AS INTEGER) AS ns FROM profile_processes
+       WHERE profile = 1 AND kind = 'function' AND process = 'scenario_flame_$process' GROUP BY name HAVING ns > 0" | sort >"$scratch/of"
+  is "$(cat "$scratch/rows")" "$(cat "$scratch/of")" "-tagfocus shows what $process runs"
+done
+is "$(cut -d '|' -f 1 "$scratch/of" | paste -sd ' ')" "scenario_flame:handle_call/3 scenario_flame:serve/0" \
+  "the server its own functions alone"
+pprof -top -tagroot=process -unit=ns -nodecount=100 -nodefraction=0 "$scratch/x.pprof" >"$scratch/rooted"
+has "$scratch/rooted" "^ *0 .* $(sed -n 's/^scenario_flame_loop|//p' "$scratch/processes")ns .* scenario_flame_loop$" \
+  "-tagroot puts them below all others"
 is "$(cat "$scratch/pprof.log")" "" "it complains of nothing"
 pprof -comments "$scratch/x.pprof" >"$scratch/comments"
 has "$scratch/comments" '^Profile 1: 10 requests' "what the profile is of stands in it"

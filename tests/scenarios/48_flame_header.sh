@@ -85,6 +85,9 @@ wait_for 15 "it is kept" is_kept "$profile"
 is "$(sql "SELECT requests || '|' || incomplete FROM profiles WHERE name = '$profile'")" "1|0" "of one request, which is complete"
 is "$(sql "SELECT DISTINCT identity FROM profile_stacks WHERE profile = $(kept "$profile")")" "GET /users/:id" "under its route"
 is "$(calls "$(kept "$profile")" scenario_web:store/1)" 1 "its process was traced"
+is "$(sql "SELECT count(*) FROM profile_processes WHERE profile = $(kept "$profile") AND process NOT GLOB '?* <0.[0-9]*.[0-9]*>'")" 0 \
+  "its processes have names and pids"
+holds "$(sql "SELECT count(DISTINCT process) FROM profile_processes WHERE profile = $(kept "$profile")")" -ge 1 "and are there"
 wait_for 5 "the log says so, too" grep -q "$profile is kept as profile $(kept "$profile")" "$log"
 is "$(patterns)" "$before" "the node's patterns are as before"
 
@@ -129,7 +132,8 @@ untold() {
 }
 wait_for 15 "the next one may come" may
 for i in {1..8}; do ! untold || break; done
-wait_for 15 "the one that is not told is kept" eval '[ "$(sql "SELECT count(*) FROM profiles WHERE id > $profile")" = 1 ]'
+one_more() { [ "$(sql "SELECT count(*) FROM profiles WHERE id > $profile")" = 1 ]; }
+wait_for 15 "the one that is not told is kept" one_more
 timely "$(sql "SELECT max(patterns_ms) FROM profiles WHERE id > $profile")" -lt 900 "its patterns have stood for no second, ms"
 is "$(calls "$(sql 'SELECT max(id) FROM profiles')" scenario_web:store/1)" 1 "and it is whole"
 is "$(patterns)" "$before" "the node's patterns are as before"

@@ -29,10 +29,19 @@ static inline uint32_t fixture_stack(struct profile *p, const char *module, cons
     return at;
 }
 
-// Adds a weight of a stack, of an identity's; NULL: of nobody's.
+static inline uint16_t fixture_name(struct profile *p, const char *name) {
+    return name ? (uint16_t)names_intern(&p->stacks.names, slice_text(name)) : PROFILE_NOBODY;
+}
+
+// Adds a weight of a stack, of an identity's and a process's; NULL: of nobody's.
+static inline void fixture_process(struct profile *p, const char *module, const char *identity,
+                                   const char *process, const char *stack, uint64_t calls,
+                                   int64_t ns) {
+    uint32_t at = fixture_stack(p, module, stack);
+    profile_add(p, profile_key(at, fixture_name(p, identity), fixture_name(p, process)), calls, ns);
+}
+
 static inline void fixture_weight(struct profile *p, const char *module, const char *identity,
                                   const char *stack, uint64_t calls, int64_t ns) {
-    uint32_t at = fixture_stack(p, module, stack);
-    uint32_t who = identity ? names_intern(&p->stacks.names, slice_text(identity)) : PROFILE_NOBODY;
-    profile_add(p, profile_key(at, (uint16_t)who, PROFILE_NOBODY), calls, ns);
+    fixture_process(p, module, identity, NULL, stack, calls, ns);
 }

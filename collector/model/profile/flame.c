@@ -139,11 +139,14 @@ static uint32_t frame_in_tree(const struct adding *a, uint32_t frame) {
     return a->frames[frame] - 1;
 }
 
-static uint32_t group_node(const struct adding *a, uint16_t identity, enum flame_group group) {
-    if (group == FLAME_UNGROUPED || identity == PROFILE_NOBODY) {
+static uint32_t group_node(const struct adding *a, uint64_t key, enum flame_group group) {
+    uint16_t of = group == FLAME_BY_IDENTITY  ? profile_key_identity(key)
+                  : group == FLAME_BY_PROCESS ? profile_key_process(key)
+                                              : PROFILE_NOBODY;
+    if (of == PROFILE_NOBODY) {
         return 0;
     }
-    const char *name = names_text(&a->profile->stacks.names, identity);
+    const char *name = names_text(&a->profile->stacks.names, of);
     return node_above(a->tree, 0,
                       frame_at(a->tree, &(struct flame_frame){name, "", "", FRAME_GROUP}));
 }
@@ -176,7 +179,7 @@ static bool add_weights(const struct adding *a, const struct flame_options *o,
         if ((o->only && identity != only) || !is_drawn(p, w, o, &stack, &value)) {
             continue;
         }
-        uint32_t node = node_of(a, group_node(a, identity, o->group), stack);
+        uint32_t node = node_of(a, group_node(a, w->key, o->group), stack);
         if (node == UINT32_MAX) {
             return false;
         }

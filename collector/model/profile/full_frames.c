@@ -53,7 +53,7 @@ static uint32_t depth_of(const struct full_process *p, uint32_t caller) {
 }
 
 static void count_call(struct full_trace *f, const struct full_process *p, uint32_t stack) {
-    struct weight *w = full_request_weight(f, p->request, stack);
+    struct weight *w = full_request_weight(f, p, stack);
     if (w) {
         w->calls++;
     }

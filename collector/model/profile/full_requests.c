@@ -29,7 +29,8 @@ static void forget(struct full_trace *f, struct full_request *r) {
     map_remove(&f->by_token, r->token, (uint32_t)(r - f->requests));
     forget_token(f, r->token);
     r->phase = FULL_FREE;
-    f->weights -= r->weights.count;
+    f->weights -= r->weights.count - r->of_processes;
+    f->of_processes -= r->of_processes;
     f->events -= r->timeline.count;
     weights_clear(&r->weights);
     timeline_clear(&r->timeline);
@@ -70,10 +71,21 @@ struct full_request *full_request_open(struct full_trace *f, uint64_t token) {
     return r;
 }
 
-struct weight *full_request_weight(struct full_trace *f, struct full_request *r, uint32_t stack) {
-    uint32_t before = r->weights.count;
-    struct weight *w = weights_at(&r->weights, stack, before + LIMIT_FULL_WEIGHTS - f->weights);
-    f->weights += r->weights.count - before;
+struct weight *full_request_weight(struct full_trace *f, const struct full_process *p,
+                                   uint32_t stack) {
+    struct full_request *r = p->request;
+    struct weight *w = NULL;
+    if (p->named != PROFILE_NOBODY) {
+        uint32_t before = f->of_processes;
+        w = weights_of_process(&r->weights, profile_key(stack, 0, p->named), &f->of_processes);
+        r->of_processes += f->of_processes - before;
+    }
+    if (!w) {
+        uint32_t before = r->weights.count;
+        w = weights_at(&r->weights, profile_key(stack, 0, PROFILE_NOBODY),
+                       before + LIMIT_FULL_WEIGHTS - f->weights);
+        f->weights += r->weights.count - before;
+    }
     r->damaged = r->damaged || !w;
     return w;
 }
@@ -103,7 +115,8 @@ static void merge(struct full_trace *f, struct full_request *r) {
     int64_t ns = 0;
     for (uint32_t i = 0; i < r->weights.count; i++) {
         const struct weight *w = &r->weights.all[i];
-        profile_add(&f->profile, profile_key((uint32_t)w->key, r->identity, PROFILE_NOBODY),
+        uint16_t process = names_called(f, profile_key_process(w->key));
+        profile_add(&f->profile, profile_key(profile_key_stack(w->key), r->identity, process),
                     w->calls, w->ns);
         ns += w->ns;
     }

@@ -5,6 +5,7 @@
 //   full_frames.c     a process's open calls: which one a call lies on, which a return_to ends
 //   full_times.c      a process's time, and whose it is
 //   full_requests.c   requests: begun, ended, and what became of them
+//   full_names.c      what processes are called
 //   full_costs.c      how long patterns stand, and requests take without them
 #pragma once
 
@@ -13,6 +14,8 @@
 
 // A number of no process.
 #define NO_PROCESS UINT32_MAX
+// No frame is known.
+#define NO_FRAME UINT32_MAX
 // In place of the frame of a function that another full trace wants.
 #define FRAME_ELSEWHERE (UINT32_MAX - 1)
 
@@ -52,6 +55,7 @@ struct full_process {
     uint8_t state;     // enum process_state
     bool returned;     // its last message was a FULL_RETURN
     bool flagged;      // some of its messages were apart
+    uint16_t named;    // its place among full_trace.named; PROFILE_NOBODY: none yet
     struct timeline_event shown; // the last of its on the line of time of its request
     // the call that it works for: of a process; NO_PROCESS: none
     uint32_t asker, asker_depth, asker_number;
@@ -74,7 +78,8 @@ struct full_request {
     int64_t ended;           // when
     uint64_t processes;
     uint32_t suspects;        // a bit for each
-    struct weights weights;   // by stack
+    struct weights weights;   // by stack and process: profile_key, of the place in named
+    uint32_t of_processes;    // of them: those that tell a process
     struct timeline timeline; // its times are the node's
 };
 
@@ -86,6 +91,15 @@ struct full_window {
     bool stands;
     bool any; // there has been one
 };
+
+// A process that has a name of its own; or all that have none and called the same first.
+struct full_named {
+    uint64_t pid;    // 0: many
+    uint32_t first;  // frame of what it called first, NO_FRAME: nothing yet
+    uint32_t name;   // of stacks.names, that its node has told; NAME_NONE: none
+    uint16_t called; // of stacks.names, what it is called; PROFILE_NOBODY: not looked up
+};
+enum { FULL_NAMED = 2 * LIMIT_FULL_NAMED };
 
 struct full_trace {
     struct full_trace_options options;
@@ -106,10 +120,15 @@ struct full_trace {
     uint32_t other_count;
     struct full_suspect suspects[LIMIT_FULL_SUSPECTS];
     uint32_t suspect_count;
+    struct full_named named[FULL_NAMED];
+    uint16_t named_count, named_pids;         // and of these that have a pid
+    uint16_t named_told;                      // whose names were asked for
+    uint16_t called[LIMIT_PROFILE_PROCESSES]; // names that processes have, of stacks.names
+    uint32_t called_count;
     bool apart; // messages of a trace session of its own have come
     struct full_window window;
     size_t size;                    // of the message that comes
-    uint32_t weights;               // of all requests
+    uint32_t weights, of_processes; // of all requests
     uint32_t events;                // of all their timelines
     struct full_process *processes; // process_made of them were ever used
     struct map by_pid;              // -> index
@@ -156,8 +175,10 @@ void times_change(struct full_process *p, enum full_event_kind kind);
 struct full_request *full_request_of(struct full_trace *f, uint64_t token);
 // The same, or a new one; NULL without room, or when it is forgotten.
 struct full_request *full_request_open(struct full_trace *f, uint64_t token);
-// Its weight of a stack; NULL without room: it is damaged then.
-struct weight *full_request_weight(struct full_trace *f, struct full_request *r, uint32_t stack);
+// The weight of a stack of a process that works for a request; NULL without room: the request is
+// damaged then.
+struct weight *full_request_weight(struct full_trace *f, const struct full_process *p,
+                                   uint32_t stack);
 // It is over: who works for it does so no longer.
 void full_request_ends(struct full_trace *f, struct full_request *r, int64_t time);
 // A process begins to work for a request, asked by another one (NO_PROCESS: it is the request's
@@ -170,6 +191,13 @@ void full_request_left(struct full_trace *f, struct full_process *p);
 void full_request_suspects(struct full_trace *f, struct full_request *r, uint64_t pid);
 // Something has happened to a process: its request's timeline shows what it is at now.
 void full_request_show(struct full_trace *f, struct full_process *p, int64_t time);
+
+// -- full_names.c ---------------------------------------------------------------------------------
+
+// A process works for a request: it gets a name. frame: what it calls, NO_FRAME: it does not yet.
+void names_know(struct full_trace *f, struct full_process *p, uint32_t frame);
+// What a process of that place is called, a name of stacks.names; PROFILE_NOBODY: nothing.
+uint16_t names_called(struct full_trace *f, uint16_t place);
 
 // -- full_costs.c ---------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ void times_pass(struct full_trace *f, struct full_process *p, int64_t time) {
     }
 }
 
-static void add(struct full_trace *f, struct full_request *r, uint32_t stack, uint32_t frame,
+static void add(struct full_trace *f, const struct full_process *p, uint32_t stack, uint32_t frame,
                 int64_t ns) {
     if (ns <= 0) {
         return;
@@ -31,7 +31,7 @@ static void add(struct full_trace *f, struct full_request *r, uint32_t stack, ui
     if (frame != UINT32_MAX) {
         stack = stacks_push(&f->profile.stacks, stack, frame);
     }
-    struct weight *w = full_request_weight(f, r, stack);
+    struct weight *w = full_request_weight(f, p, stack);
     if (w) {
         w->ns += ns;
     }
@@ -72,10 +72,10 @@ void times_settle(struct full_trace *f, struct full_process *p) {
     uint32_t stack = top_call(p)->stack;
     // where nothing shows that others still work for it, it may have gone on long ago
     *(f->options.scheduling ? &u.waiting : &u.run) += u.under;
-    add(f, p->request, stack, UINT32_MAX, u.run);
-    add(f, p->request, stack, f->waiting, u.waiting);
-    add(f, p->request, stack, f->asleep, u.asleep);
-    add(f, p->request, stack, f->gc, u.gc);
+    add(f, p, stack, UINT32_MAX, u.run);
+    add(f, p, stack, f->waiting, u.waiting);
+    add(f, p, stack, f->asleep, u.asleep);
+    add(f, p, stack, f->gc, u.gc);
     take_from_askers(f, p, u.run + u.waiting + u.asleep + u.gc);
 }
 

@@ -112,7 +112,8 @@ static uint32_t process_made(struct full_trace *f, uint64_t pid) {
     } else {
         f->process_free = process_at(f, at)->next;
     }
-    *process_at(f, at) = (struct full_process){.pid = pid, .asker = NO_PROCESS};
+    *process_at(f, at) =
+        (struct full_process){.pid = pid, .asker = NO_PROCESS, .named = PROFILE_NOBODY};
     return at;
 }
 
@@ -136,6 +137,7 @@ static void begins(struct full_trace *f, const struct full_event *e) {
     full_request_left(f, process_at(f, at));
     r->root = at;
     r->by_entry = e->kind == FULL_ENTRY;
+    names_know(f, process_at(f, at), NO_FRAME);
     full_request_joined(f, at, r, NO_PROCESS, e->time);
 }
 
@@ -198,6 +200,7 @@ static void calls(struct full_trace *f, const struct full_event *e) {
     }
     p->state = PROCESS_RUNS;
     p->returned = false;
+    names_know(f, p, e->frame);
     frames_call(f, p, e);
     full_request_show(f, p, e->time);
 }

@@ -33,19 +33,18 @@ const char *profile_application(const struct profile *p, uint32_t module) {
 
 void profile_add(struct profile *p, uint64_t key, uint64_t calls, int64_t ns) {
     uint32_t stack = profile_key_stack(key);
-    for (;;) {
-        struct weight *w = weights_at(
-            &p->weights, profile_key(stack, profile_key_identity(key), profile_key_process(key)),
-            LIMIT_PROFILE_WEIGHTS);
-        if (w) {
-            w->calls += calls;
-            w->ns += ns;
-            return;
-        }
-        p->stacks.full = true;
-        if (stack == STACK_ROOT) {
+    struct weight *w = profile_key_process(key) == PROFILE_NOBODY
+                           ? NULL
+                           : weights_of_process(&p->weights, key, &p->of_processes);
+    while (!w) {
+        w = weights_at(&p->weights, profile_key(stack, profile_key_identity(key), PROFILE_NOBODY),
+                       LIMIT_PROFILE_WEIGHTS + p->of_processes);
+        p->stacks.full = p->stacks.full || !w;
+        if (!w && stack == STACK_ROOT) {
             return;
         }
         stack = p->stacks.all[stack].parent;
     }
+    w->calls += calls;
+    w->ns += ns;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/limits.h"
 
 bool weights_init(struct weights *w) {
     *w = (struct weights){0};
@@ -42,4 +43,11 @@ struct weight *weights_at(struct weights *w, uint64_t key, uint32_t cap) {
     w->count++;
     w->all[at] = (struct weight){.key = key};
     return &w->all[at];
+}
+
+struct weight *weights_of_process(struct weights *w, uint64_t key, uint32_t *count) {
+    uint32_t before = w->count;
+    struct weight *of = weights_at(w, key, *count < LIMIT_PROCESS_WEIGHTS ? UINT32_MAX : before);
+    *count += w->count - before;
+    return of;
 }

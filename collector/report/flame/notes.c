@@ -121,6 +121,9 @@ static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     if (a->profile.stacks.full) {
         note(n, "Too many stacks: some count as the function below them");
     }
+    if (q->weighed.group == FLAME_BY_PROCESS && a->profile.of_processes == 0) {
+        note(n, "Which processes ran is not known: an older version has kept this profile");
+    }
     if (q->weighed.metric == FLAME_WALL && q->weighed.no_asleep) {
         note(n, "What processes slept is left out");
     }

@@ -67,6 +67,7 @@ const char flame_help[] =
     "  --metric NAME   wall (default), self, waiting, asleep, gc, calls\n"
     "  --no-asleep     leave out the time that processes slept\n"
     "  --by-identity   a frame for each identity below all others (.pprof has labels for that)\n"
+    "  --by-process    likewise for each process, by its name or the function that it began with\n"
     "  --before ID     compare with this profile, scaled to the same sum: red is more, blue is less\n"
     "  --before-range FROM..UNTIL\n"
     "                  compare with all profiles of the node that ended in that time: lengths back\n"
@@ -205,6 +206,9 @@ static int take(void *to, int option, const char *value) {
     case 'g':
         weighed->group = FLAME_BY_IDENTITY;
         break;
+    case 'P':
+        weighed->group = FLAME_BY_PROCESS;
+        break;
     case 'j':
         o->draw.json = true;
         break;
@@ -303,6 +307,7 @@ static int parse(int argc, char **argv, struct options *o) {
         {"no-asleep", no_argument, NULL, 'a'},
         {"only", required_argument, NULL, 'i'},
         {"by-identity", no_argument, NULL, 'g'},
+        {"by-process", no_argument, NULL, 'P'},
         {"limit", required_argument, NULL, 'l'},
         {"waterfall", no_argument, NULL, 'w'},
         {"width", required_argument, NULL, 'W'},

@@ -21,7 +21,7 @@ const char *flame_metric_unit(enum flame_metric metric);
 // The metric of a name; false: there is none.
 bool flame_metric_parse(const char *name, enum flame_metric *metric);
 
-enum flame_group { FLAME_UNGROUPED, FLAME_BY_IDENTITY };
+enum flame_group { FLAME_UNGROUPED, FLAME_BY_IDENTITY, FLAME_BY_PROCESS };
 
 struct flame_options {
     enum flame_metric metric;

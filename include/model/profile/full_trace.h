@@ -107,6 +107,14 @@ struct full_suspect {
 // Returns them, in the order in which they came, and how many they are. They are the trace's.
 const struct full_suspect *full_trace_suspects(const struct full_trace *f, uint32_t *count);
 
+// Processes that have worked for requests, and whose names only their node knows. Puts the pids of
+// those into pids that have come since the last time, room of them at most; returns how many. There
+// are LIMIT_FULL_NAMED in all.
+uint32_t full_trace_unnamed(struct full_trace *f, uint64_t *pids, uint32_t room);
+// What its node calls one of them. In requests that were taken before it is called by the function
+// that it called first, as it is where this is not told.
+void full_trace_named(struct full_trace *f, uint64_t pid, struct slice name);
+
 // Whether as many requests as wanted are there.
 bool full_trace_done(const struct full_trace *f);
 // Whether a function of the modules that are taken was called in a request of the profile. If none

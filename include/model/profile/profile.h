@@ -88,6 +88,7 @@ struct profile {
     struct profile_head head;
     struct stacks stacks;
     struct weights weights;  // by profile_key: ns of the stack itself, calls of its last frame
+    uint32_t of_processes;   // of them: those that tell a process
     struct map applications; // a module's name (of stacks.names) -> its application's
     struct profile_counts counts;
     // those of which requests came; some may have none in the profile
@@ -111,5 +112,5 @@ void profile_module(struct profile *p, struct slice module, struct slice applica
 const char *profile_application(const struct profile *p, uint32_t module);
 
 // Adds to a weight. What finds no room (LIMIT_PROFILE_WEIGHTS) goes to the stack below, and sets
-// stacks.full.
+// stacks.full. Of LIMIT_PROCESS_WEIGHTS processes are told, what comes then is nobody's.
 void profile_add(struct profile *p, uint64_t key, uint64_t calls, int64_t ns);

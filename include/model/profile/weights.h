@@ -30,3 +30,6 @@ void weights_clear(struct weights *w);
 // The weight of a key, new ones 0; NULL at `cap` weights or without memory. Valid until the next
 // call.
 struct weight *weights_at(struct weights *w, uint64_t key, uint32_t cap);
+// The same of a key that tells a process; *count: how many such there are, of this table and
+// others. A new one needs room among LIMIT_PROCESS_WEIGHTS.
+struct weight *weights_of_process(struct weights *w, uint64_t key, uint32_t *count);

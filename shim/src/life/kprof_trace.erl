@@ -278,6 +278,10 @@ message({full_stop, Id}, T) ->
 message({full_more, Id, Processes}, #trace{full = Full} = T) ->
     ok = kprof_full_traces:more(Id, Processes, around(T), Full),
     T;
+message({full_names, Id, Processes}, T) ->
+    Named = kprof_full:named(Processes),
+    ok = kprof_control:told(kprof_protocol:full_named(Id, Named), T#trace.control),
+    T;
 message({flamed, Told}, #trace{full = Full} = T) ->
     T#trace{full = kprof_full_traces:flamed(Told, Full)};
 message({disarm, Function, Reason}, T) ->

@@ -5,7 +5,7 @@
 
 -export([encode/1, decode/1]).
 -export([auth/4, answer/1, hello/0, data_hello/3]).
--export([full_started/1, full_stopped/4, full_missed/2, flame/1]).
+-export([full_started/1, full_stopped/4, full_missed/2, full_named/2, flame/1]).
 -export([
     tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
 ]).
@@ -30,7 +30,7 @@
     | {steer, Id :: term(), command()}
     | {full, kprof_full:wanted()}
     | {full_stop, Id :: term()}
-    | {full_more, Id :: term(), Processes :: [binary()]}
+    | {full_more | full_names, Id :: term(), Processes :: [binary()]}
     | {flamed, kprof_flame:flamed()}
     | {other, Type :: term()}.
 %% One of the collector's. `other' is nothing that the shim knows, or not as it knows it.
@@ -90,6 +90,8 @@ told(<<"full_stop">>, #{<<"id">> := Id}) ->
     {full_stop, Id};
 told(<<"full_more">>, #{<<"id">> := Id} = Map) ->
     {full_more, Id, texts(<<"processes">>, <<"pid">>, Map)};
+told(<<"full_names">>, #{<<"id">> := Id} = Map) ->
+    {full_names, Id, texts(<<"processes">>, <<"pid">>, Map)};
 told(<<"flamed">>, #{<<"profile">> := Profile} = Map) when is_integer(Profile), Profile >= 0 ->
     Counts = [requests, incomplete, others, unseen],
     Texts = [reason, text],
@@ -272,11 +274,15 @@ flame(Fields) ->
 %% @doc Processes that it goes through, too, and that had no flag, each with its name.
 -spec full_missed(term(), [{binary(), unicode:chardata()}]) -> message().
 full_missed(Id, Processes) ->
-    #{
-        type => full_missed,
-        id => Id,
-        processes => [#{pid => Pid, name => text(Name)} || {Pid, Name} <- Processes]
-    }.
+    #{type => full_missed, id => Id, processes => named(Processes)}.
+
+%% @doc What processes are called that a full trace goes through.
+-spec full_named(term(), [{binary(), unicode:chardata()}]) -> message().
+full_named(Id, Processes) ->
+    #{type => full_named, id => Id, processes => named(Processes)}.
+
+named(Processes) ->
+    [#{pid => Pid, name => text(Name)} || {Pid, Name} <- Processes].
 
 %% @doc The answer to a tool's command.
 -spec steered(term(), boolean(), unicode:chardata()) -> message().

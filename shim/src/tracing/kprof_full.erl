@@ -23,7 +23,8 @@
 %% alone.
 -module(kprof_full).
 
--export([check/1, start/6, more/3, stop/4, off/2, count/2, look/2, id/1, rests/1, fields/1]).
+-export([check/1, start/6, more/3, named/1, stop/4, off/2, count/2, look/2]).
+-export([id/1, rests/1, fields/1]).
 
 -export_type([full/0, wanted/0]).
 
@@ -33,6 +34,9 @@
 -define(MOST_MORE, 100).
 % for the names of processes
 -define(NAMES_MS, 100).
+-define(NAMES_WORDS, 1000000).
+% how a process begins that tells nothing of it
+-define(NO_NAMES, [<<"erlang:apply/2">>, <<"proc_lib:init_p/5">>, <<"proc_lib:init_p/3">>]).
 -define(FLAGS, [call, return_to, arity, set_on_spawn, exiting]).
 %% without patterns unless all are wanted: their time is their callers'
 -define(OTP, [erts, kernel, stdlib, compiler, runtime_tools]).
@@ -136,9 +140,29 @@ more(Texts, Exempt, #full{tracer = Tracer, flags = Flags}) ->
     Names = called([Pid || {_, Pid} <- Missed]),
     [{Text, proplists:get_value(Pid, Names, "")} || {Text, Pid} <- Missed].
 
-%% A process that is busy with native code does not answer: nobody waits long for that.
+%% @doc What these processes are called: those that are there, and have a name or a beginning of
+%% their own.
+-spec named([binary()]) -> [{binary(), unicode:chardata()}].
+named(Texts) ->
+    Known = [
+        {Text, Pid}
+     || Text <- lists:sublist(Texts, ?MOST_MORE), Pid <- pid(Text), is_process_alive(Pid)
+    ],
+    Names = called([Pid || {_, Pid} <- Known]),
+    [
+        {Text, Name}
+     || {Text, Pid} <- Known,
+        {_, Name} <- [lists:keyfind(Pid, 1, Names)],
+        not lists:member(Name, ?NO_NAMES)
+    ].
+
+%% A process that is busy with native code does not answer: nobody waits long for that. What is
+%% asked holds the process's dictionary, before OTP 26: one that is too large is not waited for.
 called(Pids) ->
-    {Helper, Ref} = spawn_monitor(fun() -> exit({names, [{Pid, name(Pid)} || Pid <- Pids]}) end),
+    {Helper, Ref} = spawn_opt(
+        fun() -> exit({names, [{Pid, name(Pid)} || Pid <- Pids]}) end,
+        [monitor, {max_heap_size, #{size => ?NAMES_WORDS, kill => true, error_logger => false}}]
+    ),
     receive
         {'DOWN', Ref, process, _, {names, Names}} -> Names;
         {'DOWN', Ref, process, _, _} -> []
@@ -151,8 +175,13 @@ called(Pids) ->
 name(Pid) ->
     case process_info(Pid, registered_name) of
         {registered_name, Name} when is_atom(Name) -> atom_to_list(Name);
-        _ -> io_lib:format("~ts", [kprof_mfa:text(proc_lib:translate_initial_call(Pid))])
+        _ -> kprof_mfa:text(began(process_info(Pid, initial_call), Pid))
     end.
+
+%% Behind OTP's own beginning stands what it was told to begin.
+began({initial_call, {proc_lib, _, _}}, Pid) -> proc_lib:translate_initial_call(Pid);
+began({initial_call, MFA}, _) -> MFA;
+began(undefined, _) -> {proc_lib, init_p, 5}.
 
 %% @doc Ends: the chosen processes are traced no longer, and of these functions only those that the
 %% tiers have. Where these rest, the caller sets their flags again. While others run it is only

@@ -257,6 +257,9 @@ static void fill_profile(struct profile *p) {
     for (uint32_t i = 1; i < LIMIT_PROFILE_WEIGHTS; i++) {
         profile_add(p, profile_key(i, 0, PROFILE_NOBODY), 1, 1);
     }
+    for (uint32_t i = 0; i <= LIMIT_PROCESS_WEIGHTS; i++) {
+        profile_add(p, profile_key(i, 0, 1), 1, 1);
+    }
     for (int64_t i = 0; i < LIMIT_TIMELINE_EVENTS; i++) {
         struct timeline_event e = {i, (uint32_t)i, 0, TIMELINE_RUNS};
         timeline_add(&p->timeline, &e, LIMIT_TIMELINE_EVENTS);
@@ -277,6 +280,7 @@ static void fill_profiles(void) {
         fill_profile(p);
         assert_int_equal(p->stacks.frame_count, LIMIT_PROFILE_FRAMES);
         assert_int_equal(p->stacks.stack_count, LIMIT_PROFILE_STACKS);
+        assert_int_equal(p->of_processes, LIMIT_PROCESS_WEIGHTS);
     }
     for (int i = 0; i < 2; i++) {
         struct flame_tree tree;

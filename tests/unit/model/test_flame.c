@@ -77,6 +77,21 @@ static void identities(void **state) {
     profile_free(&p);
 }
 
+static void processes(void **state) {
+    (void)state;
+    struct profile p;
+    assert_true(profile_init(&p));
+    fixture_process(&p, "m", "create", "pool", "a;b", 1, 10);
+    fixture_process(&p, "m", "read", "pool", "a;b", 2, 20);
+    fixture_process(&p, "m", "read", "writer", "a;b", 4, 30);
+    fixture_process(&p, "m", "read", NULL, "a;b", 8, 5);
+    check(&p, (struct flame_options){.group = FLAME_BY_PROCESS},
+          "all 65 0\n a 5 0\n  b 5 5\n pool 30 0\n  a 30 0\n   b 30 30\n writer 30 0\n"
+          "  a 30 0\n   b 30 30\n");
+    check(&p, (struct flame_options){.only = "read"}, "all 55 0\n a 55 0\n  b 55 55\n");
+    profile_free(&p);
+}
+
 static void names_of_metrics(void **state) {
     (void)state;
     for (enum flame_metric m = 0; m < FLAME_METRICS; m++) {
@@ -203,10 +218,10 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(metrics),          cmocka_unit_test(identities),
-        cmocka_unit_test(names_of_metrics), cmocka_unit_test(two_profiles),
-        cmocka_unit_test(functions),        cmocka_unit_test(large),
-        cmocka_unit_test(without_memory),
+        cmocka_unit_test(metrics),      cmocka_unit_test(identities),
+        cmocka_unit_test(processes),    cmocka_unit_test(names_of_metrics),
+        cmocka_unit_test(two_profiles), cmocka_unit_test(functions),
+        cmocka_unit_test(large),        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

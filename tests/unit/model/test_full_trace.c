@@ -614,8 +614,8 @@ static void enough(void **s) {
 // The one request that is wanted has ended: there is nothing else to trace.
 static void enough_of_one(void **s) {
     (void)s;
-    trace = full_trace_new(
-        &(struct full_trace_options){.requests = 1, .token = 3, .only = "create"});
+    trace =
+        full_trace_new(&(struct full_trace_options){.requests = 1, .token = 3, .only = "create"});
     one_request(2, 200);
     call_of(3, P, P, 300, "a", "bottom", FULL_IS_ENTRY);
     full_trace_advance(trace, INT64_MAX);

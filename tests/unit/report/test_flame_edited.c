@@ -22,6 +22,7 @@ static size_t whole_len;
 
 static void add(struct profile *p, const char *identity, const char *stack, int64_t ns) {
     fixture_weight(p, "shop_http", identity, stack, 2, ns);
+    fixture_process(p, "shop_http", identity, stack[4] == 'd' ? "writer" : NULL, stack, 1, ns / 4);
 }
 
 static void write_whole(void) {
@@ -369,6 +370,11 @@ static void change(sqlite3 *db, uint64_t *random) {
                   {"profile_stack_rows", "stack", "stack"},
                   {"profile_stack_rows", "parent", "stack"},
                   {"profile_stack_rows", "frame", "stack"},
+                  {"profile_process_rows", "process", "stack"},
+                  {"profile_process_rows", "ns", "stack"},
+                  {"profile_process_rows", "stack", "stack"},
+                  {"profile_process_names", "name", "process"},
+                  {"profile_process_names", "process", "process"},
                   {"profile_value_rows", "self", "stack"},
                   {"profile_value_rows", "stack", "stack"},
                   {"profile_value_rows", "metric", "stack"},
@@ -404,7 +410,7 @@ static void edited(void **state) {
             .profile = "1",
             .before = r & 64 ? "1" : NULL,
             .weighed = {.metric = (enum flame_metric)(r % FLAME_METRICS),
-                        .group = r & 8 ? FLAME_BY_IDENTITY : FLAME_UNGROUPED,
+                        .group = (enum flame_group)((r >> 3) % 3),
                         .no_asleep = r & 16,
                         .only = r & 32 ? "create" : NULL}};
         refused += !drawn(&question);

@@ -44,6 +44,10 @@ static void fill(struct profile *p) {
     add(p, "read", "a;c;e", 1, 1000);
     add(p, "read", "a;f", 0, 4000);
     add(p, "read", "g;c;d", 9, 0);
+    // of what the processes did that are known
+    fixture_process(p, "shop_http", "create", "pool", "a;c;d", 3, 500);
+    fixture_process(p, "shop_http", "create", "writer", "a;c;d", 0, 1500);
+    fixture_process(p, "shop_http", "read", "pool", "a;c;waiting", 0, 250);
     uint16_t line = timeline_line(&p->timeline, 77);
     for (uint32_t i = 0; i < p->stacks.stack_count; i++) {
         struct timeline_event e = {1000 * i, i, line, TIMELINE_RUNS};
@@ -74,6 +78,30 @@ static void timeline_text(const struct profile *p, char *out) {
     }
 }
 
+// What the processes did, "process identity stack calls ns;" in the order of the alphabet.
+static void processes_text(const struct profile *p, char *out) {
+    enum { LINES = 32, BYTES = 128 };
+    static char lines[LINES][BYTES];
+    assert_in_range(p->weights.count, 0, LINES);
+    for (uint32_t i = 0; i < p->weights.count; i++) {
+        const struct weight *w = &p->weights.all[i];
+        uint16_t process = profile_key_process(w->key);
+        char *to = lines[i];
+        to += sprintf(to, "%s %s ",
+                      process == PROFILE_NOBODY ? "-" : names_text(&p->stacks.names, process),
+                      names_text(&p->stacks.names, profile_key_identity(w->key)));
+        for (uint32_t s = profile_key_stack(w->key); s != STACK_ROOT; s = p->stacks.all[s].parent) {
+            to += sprintf(to, "%s<", stacks_name_of(&p->stacks, s));
+        }
+        sprintf(to, " %d %d;", (int)w->calls, (int)w->ns);
+    }
+    qsort(lines, p->weights.count, BYTES, (int (*)(const void *, const void *))strcmp);
+    *out = 0;
+    for (uint32_t i = 0; i < p->weights.count; i++) {
+        strcat(out, lines[i]);
+    }
+}
+
 static int64_t keep(const struct profile *p) {
     int64_t id;
     struct store *s = fixture_open();
@@ -101,13 +129,18 @@ static void views(void **state) {
                    "create 4 2.25 2 1.5,read 6 1.0 0 -");
     fixture_expect("SELECT group_concat(pid || name || requests) FROM profile_missed",
                    "<0.9.0>pool_worker3,<0.10.0>1");
+    fixture_expect("SELECT group_concat(process || ' ' || identity || ' ' || name || ' ' || kind "
+                   "|| ' ' || self_us || ' ' || calls) FROM (SELECT * FROM profile_processes WHERE "
+                   "profile = 1 ORDER BY process, identity, stack)",
+                   "pool create d function 0.5 3,pool read waiting waiting 0.25 0,"
+                   "writer create d function 1.5 0");
     fixture_expect("SELECT group_concat(level || label || value || '/' || self, ' ') "
                    "FROM profile_flame WHERE profile = 1 AND metric = 'wall'",
-                   "0all17.0/0.0 1a14.0/0.0 2c10.0/0.0 3d2.0/2.0 3e1.0/1.0 3waiting7.0/7.0 "
+                   "0all19.25/0.0 1a16.25/0.0 2c12.25/0.0 3d4.0/4.0 3e1.0/1.0 3waiting7.25/7.25 "
                    "2f4.0/4.0 1b3.0/3.0");
     fixture_expect("SELECT group_concat(level || label || value || '/' || self, ' ') "
                    "FROM profile_flame WHERE profile = 1 AND metric = 'calls'",
-                   "0all13/0 1a3/0 2c3/0 3d2/2 3e1/1 1b1/1 1g9/0 2c9/0 3d9/9");
+                   "0all16/0 1a6/0 2c6/0 3d5/5 3e1/1 1b1/1 1g9/0 2c9/0 3d9/9");
     fixture_expect("SELECT sum(self) FROM profile_stacks WHERE identity = 'read' AND metric = "
                    "'wall' AND kind = 'function' AND application = 'shop'",
                    "5.0");
@@ -129,6 +162,29 @@ static void drawn(const struct profile *p, enum flame_metric metric, char *out) 
     flame_tree_free(&t);
 }
 
+// One that an older version has kept: its processes are not known.
+static void without_processes(void **state) {
+    (void)state;
+    static char before[4096], after[4096];
+    struct profile p, q;
+    bool found;
+    fill(&p);
+    int64_t id = keep(&p);
+    free(fixture_ask(fixture_db, "DELETE FROM profile_process_rows"));
+    free(fixture_ask(fixture_db, "DELETE FROM profile_process_names"));
+    struct store *s = fixture_reader();
+    assert_true(query_profile(s, id, &found, &q) && found);
+    drawn(&p, FLAME_WALL, before);
+    drawn(&q, FLAME_WALL, after);
+    assert_string_equal(after, before);
+    for (uint32_t i = 0; i < q.weights.count; i++) {
+        assert_int_equal(profile_key_process(q.weights.all[i].key), PROFILE_NOBODY);
+    }
+    store_close(s);
+    profile_free(&q);
+    profile_free(&p);
+}
+
 static void read_back(void **state) {
     (void)state;
     static char before[4096], after[4096];
@@ -143,6 +199,9 @@ static void read_back(void **state) {
         assert_true(found);
         drawn(&p, m, before);
         drawn(&q, m, after);
+        assert_string_equal(after, before);
+        processes_text(&p, before);
+        processes_text(&q, after);
         assert_string_equal(after, before);
         timeline_text(&p, before);
         timeline_text(&q, after);
@@ -202,7 +261,8 @@ static void deleted(void **state) {
     fixture_expect("SELECT (SELECT count(*) FROM profile_frame_rows) + (SELECT count(*) FROM "
                    "profile_stack_rows) + (SELECT count(*) FROM profile_value_rows) + (SELECT "
                    "count(*) FROM profile_request_rows) + (SELECT count(*) FROM "
-                   "profile_missed_rows)",
+                   "profile_missed_rows) + (SELECT count(*) FROM profile_process_names) + "
+                   "(SELECT count(*) FROM profile_process_rows)",
                    "0");
     assert_int_equal(keep(&p), 2);
     profile_free(&p);
@@ -245,6 +305,13 @@ static void edited(void **state) {
         "UPDATE profile_frame_rows SET frame = 1000000 WHERE frame = 2",
         "UPDATE profile_value_rows SET stack = 1000 WHERE stack = 3",
         "UPDATE profile_value_rows SET self = -5 WHERE stack = 3",
+        "UPDATE profile_process_names SET process = 1000 WHERE process = 1",
+        "DELETE FROM profile_process_names",
+        "UPDATE profile_process_rows SET process = -1 WHERE process = 1",
+        "UPDATE profile_process_rows SET stack = 1000",
+        "UPDATE profile_process_rows SET ns = -1 WHERE ns = 250",
+        "UPDATE profile_process_rows SET ns = 2501 WHERE ns = 500",
+        "UPDATE profile_process_rows SET calls = 9223372036854775807",
         "UPDATE profile_rows SET longest = x'0102'",
         "UPDATE profile_rows SET longest = NULL",
     };
@@ -263,7 +330,7 @@ static void edited(void **state) {
     }
 }
 
-// A million calls in a usual number of stacks take less than 5 MB.
+// A million calls in a usual number of stacks, of a hundred processes, take less than 5 MB.
 static void size(void **state) {
     (void)state;
     struct profile p;
@@ -274,6 +341,8 @@ static void size(void **state) {
     for (uint32_t i = 0; i < 1000000; i++) {
         uint32_t at = STACK_ROOT;
         uint64_t r = random_u64(&random);
+        char process[32];
+        sprintf(process, "shop_storage_worker_%d", (int)(i % 100));
         for (uint32_t d = 0; d < 3 + r % 20; d++) {
             char name[64];
             uint64_t which = r >> 8 & 15;
@@ -283,12 +352,11 @@ static void size(void **state) {
                              stacks_frame(&p.stacks, FRAME_FUNCTION, slice_text(name),
                                           slice_text("shop_application_module")));
         }
-        profile_add(&p,
-                    profile_key(at, (uint16_t)names_intern(&p.stacks.names, slice_text("i")),
-                                PROFILE_NOBODY),
-                    1, 1000 + i % 100);
+        profile_add(&p, profile_key(at, fixture_name(&p, "i"), fixture_name(&p, process)), 1,
+                    1000 + i % 100);
     }
     keep(&p);
+    assert_false(p.stacks.full);
     char *bytes =
         fixture_ask(fixture_db, "SELECT sum(pgsize) < 5000000 FROM dbstat WHERE name LIKE "
                                 "'profile%'");
@@ -300,7 +368,9 @@ static void size(void **state) {
 #define A_FILE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {A_FILE(views),     A_FILE(read_back), A_FILE(deleted),
-                                       A_FILE(retention), A_FILE(edited),    A_FILE(size)};
+    const struct CMUnitTest tests[] = {A_FILE(views),     A_FILE(without_processes),
+                                       A_FILE(read_back), A_FILE(deleted),
+                                       A_FILE(retention), A_FILE(edited),
+                                       A_FILE(size)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
