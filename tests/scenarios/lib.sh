@@ -189,6 +189,7 @@ in_quiet() {
 start() {
   local log=$1
   shift
+  : >"$log" # at once: nobody takes for its word what stands there from before
   setsid "$@" >"$log" 2>&1 </dev/null &
   groups+=($!)
 }
