@@ -96,6 +96,46 @@ void flame_cost(const struct profile *p, struct flame_lines *told) {
     put_longer(told, p);
 }
 
+static bool is_gone(const struct flame_answer *a, uint32_t frame) {
+    const struct flame_function *f = &a->functions[frame];
+    return a->tree.frames[frame].kind == FRAME_FUNCTION && f->weight.total == 0 &&
+           f->before.total > 0;
+}
+
+// Functions that were there before and are no more, which a picture of this profile does not show:
+// the heaviest of them, with their shares of before.
+static void put_gone(struct flame_answer *a) {
+    enum { MOST = 5, NONE = -1 };
+    char text[FLAME_NOTE_BYTES] = "";
+    uint32_t gone = 0, told = 0;
+    size_t len = 0;
+    for (uint32_t i = 0; i < a->tree.frame_count; i++) {
+        gone += is_gone(a, i);
+    }
+    for (int64_t last = NONE, heavy; told < gone && told < MOST; told++, last = heavy) {
+        heavy = NONE;
+        for (uint32_t i = 0; i < a->tree.frame_count; i++) {
+            int64_t before = a->functions[i].before.total;
+            bool behind = last == NONE || before < a->functions[last].before.total ||
+                          (before == a->functions[last].before.total && i > last);
+            if (is_gone(a, i) && behind &&
+                (heavy == NONE || before > a->functions[heavy].before.total)) {
+                heavy = i;
+            }
+        }
+        int n = snprintf(text + len, sizeof text - len, "%s%.60s (%.1f %%)", told > 0 ? ", " : "",
+                         a->tree.frames[heavy].name,
+                         100 * (double)a->functions[heavy].before.total /
+                             (double)a->tree.nodes[0].before.total);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    if (gone > told) {
+        note(&a->notes, "Gone: %s and %" PRIu32 " more", text, gone - told);
+    } else if (gone > 0) {
+        note(&a->notes, "Gone: %s", text);
+    }
+}
+
 static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     const struct profile_counts *c = &a->profile.counts;
     struct flame_lines *n = &a->notes;
@@ -144,6 +184,9 @@ void notes_put(struct flame_answer *a, const struct flame_question *q) {
     a->notes.most = FLAME_NOTES;
     a->told.most = FLAME_TOLD;
     put_notes(a, q);
+    if (a->before_count > 0) {
+        put_gone(a);
+    }
     flame_cost(&a->profile, &a->told);
     for (uint32_t i = 0; i < a->notes.count; i++) {
         a->note_lines[i] = a->notes.text[i];
