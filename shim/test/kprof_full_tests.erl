@@ -63,6 +63,12 @@ huge(Parent) ->
     put(huge, lists:seq(1, 2000000)),
     init(Parent).
 
+%% It ends by itself when it has made too much.
+bounds_test() ->
+    ?assertEqual(no, kprof_full:too_much({5000000, 500000000})),
+    ?assertEqual("it had made 5 million messages", kprof_full:too_much({5000001, 1})),
+    ?assertEqual("it had made 500 MB of messages", kprof_full:too_much({1, 500000001})).
+
 wait_until_gone(Pid) ->
     Ref = monitor(process, Pid),
     receive

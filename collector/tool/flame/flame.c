@@ -25,7 +25,7 @@ const char flame_help[] =
     "\n"
     "Only processes that requests go through are traced; where that came too late for some it says\n"
     "which, and in how many of the requests. Where requests are rare, functions are traced for 5 s\n"
-    "at a time, with pauses of 5 s.\n"
+    "at a time, with pauses of 5 s. After 5 million messages, or 500 MB of them, it ends early.\n"
     "\n"
     "A node that kprof traces already goes on being traced, and its requests are taken; before\n"
     "OTP 27 its tiers rest for that moment. Into any other node kprof is loaded for as long as this\n"

@@ -28,9 +28,9 @@
     % that get no more messages
     draining = [] :: [kprof_full_relay:relay()],
     stream = 0 :: non_neg_integer(),
-    % bytes of messages that have come; and as of the last look
-    counted = counters:new(1, []) :: counters:counters_ref(),
-    bytes = 0 :: non_neg_integer(),
+    % messages that have come, and their bytes; and as of the last look
+    counted = counters:new(2, []) :: counters:counters_ref(),
+    seen = {0, 0} :: kprof_full:amount(),
     % of whom a web request's is
     request = none :: none | (Id :: integer()),
     flame = kprof_flame:new() :: kprof_flame:waiting()
@@ -196,11 +196,11 @@ carried(undefined, _, F) ->
     {{error, "it is not traced at the moment"}, F};
 carried(_, _, #full_traces{relay = Relay} = F) when Relay =/= none ->
     {{ok, kprof_full_relay:pid(Relay)}, F};
-carried(Tracer, #{control := Control, arming := Arming}, #full_traces{counted = Bytes} = F) ->
+carried(Tracer, #{control := Control, arming := Arming}, #full_traces{counted = Counted} = F) ->
     Stream = F#full_traces.stream rem ?STREAMS + 1,
     case kprof_control:open_data(Control, Stream) of
         {ok, Out} ->
-            Relay = kprof_full_relay:start_link(Out, {Bytes, kprof_arming:counter(Arming)}),
+            Relay = kprof_full_relay:start_link(Out, {Counted, kprof_arming:counter(Arming)}),
             ok = kprof_tracer:leave_out(Tracer, kprof_full_relay:processes(Relay)),
             ok = kprof_guard:watch(kprof_full_relay:gauge(Relay)),
             {{ok, kprof_full_relay:pid(Relay)}, F#full_traces{relay = Relay, stream = Stream}};
@@ -275,12 +275,11 @@ look(Now, Around, F0) ->
     end.
 
 %% What has come is of all that run alike.
-count(#full_traces{runs = [], counted = Bytes} = F) ->
-    F#full_traces{bytes = counters:get(Bytes, 1)};
-count(#full_traces{runs = Runs, counted = Bytes, bytes = Before} = F) ->
-    Now = counters:get(Bytes, 1),
-    Part = (Now - Before) div length(Runs),
-    F#full_traces{runs = [kprof_full:count(Part, Full) || Full <- Runs], bytes = Now}.
+count(#full_traces{runs = Runs, counted = Counted, seen = {Messages0, Bytes0}} = F) ->
+    {Messages, Bytes} = Now = {counters:get(Counted, 1), counters:get(Counted, 2)},
+    Of = max(1, length(Runs)),
+    Part = {(Messages - Messages0) div Of, (Bytes - Bytes0) div Of},
+    F#full_traces{runs = [kprof_full:count(Part, Full) || Full <- Runs], seen = Now}.
 
 %% @doc All of them end while all is armed.
 -spec over(atom(), unicode:chardata(), around(), full_traces()) -> full_traces().

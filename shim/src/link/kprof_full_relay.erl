@@ -75,7 +75,7 @@
     owner :: pid(),
     sender :: pid(),
     gauge :: atomics:atomics_ref(),
-    bytes :: counters:counters_ref(),
+    taken :: counters:counters_ref(),
     total :: counters:counters_ref(),
     % lists given to the sender
     given = 0 :: non_neg_integer(),
@@ -93,18 +93,18 @@
 %% With the memory of all processes as of the last look at which it had told something lately.
 
 %% @doc Starts one, to a data connection of the caller's, which its sender becomes the owner of.
-%% `Bytes' counts what it takes, and the messages are counted in the totals of the trace port's
-%% relay ({@link kprof_relay:counter/1}). The caller gets `{kprof_full_relay, Pid, Why}' when the
-%% connection has ended by itself, and its exit.
+%% `Taken' counts what it takes, messages and their bytes; messages, with those that are dropped, are
+%% counted in the totals of the trace port's relay ({@link kprof_relay:counter/1}). The caller gets
+%% `{kprof_full_relay, Pid, Why}' when the connection has ended by itself, and its exit.
 -spec start_link(kprof_link:connection(), {counters:counters_ref(), counters:counters_ref()}) ->
     relay().
-start_link({Module, Out} = Connection, {Bytes, Total}) ->
+start_link({Module, Out} = Connection, {Taken, Total}) ->
     Owner = self(),
     Gauge = atomics:new(?TAKEN, []),
     ok = atomics:put(Gauge, ?TOLD, now_ms()),
     Sender = spawn_opt(fun() -> send(Connection, Gauge) end, [link, {priority, high}]),
     _ = Module:controlling_process(Out, Sender),
-    Way = #way{owner = Owner, sender = Sender, gauge = Gauge, bytes = Bytes, total = Total},
+    Way = #way{owner = Owner, sender = Sender, gauge = Gauge, taken = Taken, total = Total},
     Pid = spawn_opt(
         fun() ->
             _ = process_flag(trap_exit, true),
@@ -287,7 +287,8 @@ encode(Messages, N, #way{gauge = Gauge} = Way) ->
             encode(Behind, N - N div 2, encode(Before, N div 2, Way));
         false ->
             ok = atomics:put(Gauge, ?MESSAGE_BYTES, byte_size(Bytes) div N),
-            ok = counters:add(Way#way.bytes, 1, byte_size(Bytes)),
+            ok = counters:add(Way#way.taken, 1, N),
+            ok = counters:add(Way#way.taken, 2, byte_size(Bytes)),
             hand(N, Bytes, ?WAIT_MS, Way)
     end.
 

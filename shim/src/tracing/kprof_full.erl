@@ -23,12 +23,13 @@
 %% alone.
 -module(kprof_full).
 
--export([check/1, start/6, more/3, named/1, stop/4, off/2, count/2, look/2]).
+-export([check/1, start/6, more/3, named/1, stop/4, off/2, count/2, look/2, too_much/1]).
 -export([id/1, rests/1, fields/1]).
 
--export_type([full/0, wanted/0]).
+-export_type([full/0, wanted/0, amount/0]).
 
-%% bytes of messages: some seconds of one busy process
+%% some seconds of one busy process
+-define(MOST_MESSAGES, 5000000).
 -define(MOST_BYTES, 500000000).
 % processes at a time
 -define(MOST_MORE, 100).
@@ -54,12 +55,13 @@
     flags :: [atom()],
     % ms
     until :: integer(),
-    % of messages: its part
-    bytes = 0 :: non_neg_integer(),
+    % its part of what has come
+    made = {0, 0} :: amount(),
     % native time
     at :: integer()
 }).
 -opaque full() :: #full{}.
+-type amount() :: {Messages :: non_neg_integer(), Bytes :: non_neg_integer()}.
 
 -type wanted() :: #{
     id := integer(),
@@ -211,19 +213,26 @@ off(Patterns, #full{rests = Rests, tracer = Own, modules = Modules}) ->
     _ = Rests andalso kprof_tracer:undo_modules(Own, names(Modules), Patterns),
     ok.
 
-%% @doc So many bytes more of what has come are its part.
--spec count(non_neg_integer(), full()) -> full().
-count(More, #full{bytes = Before} = F) ->
-    F#full{bytes = Before + More}.
+%% @doc So much more of what has come is its part.
+-spec count(amount(), full()) -> full().
+count({Messages, Bytes}, #full{made = {Messages0, Bytes0}} = F) ->
+    F#full{made = {Messages0 + Messages, Bytes0 + Bytes}}.
 
 %% @doc Whether it has to end by itself: why.
 -spec look(integer(), full()) -> go_on | {over, atom(), string()}.
 look(Now, #full{until = Until}) when Now >= Until ->
     {over, time_limit, "the time is over"};
-look(_, #full{bytes = Bytes}) when Bytes > ?MOST_BYTES ->
-    {over, time_limit, "it had made 500 MB of messages"};
-look(_, _) ->
-    go_on.
+look(_, #full{made = Made}) ->
+    case too_much(Made) of
+        no -> go_on;
+        Text -> {over, time_limit, Text}
+    end.
+
+%% @doc Whether that is more than one may make: what is said of it then.
+-spec too_much(amount()) -> no | string().
+too_much({Messages, _}) when Messages > ?MOST_MESSAGES -> "it had made 5 million messages";
+too_much({_, Bytes}) when Bytes > ?MOST_BYTES -> "it had made 500 MB of messages";
+too_much(_) -> no.
 
 -spec id(full()) -> integer().
 id(#full{id = Id}) ->
