@@ -69,6 +69,21 @@ is "$(sqlite3 :memory: "SELECT value ->> 'tier', value ->> 'identity', sum(value
    "stats.log says the same, a JSON line a row"
 has_not "$scratch/$name.log" 'db .*us|handle .*us' "nothing is printed"
 
+# -- a flame graph, from elsewhere, beside the trace that the application has begun --------------------------------------
+begins flame documented
+is "$(run 'scenario_embedded:requests(20, ["create", "read"])')" 0 "requests, from which the processes are known"
+start "$scratch/flame.log" "$kprof" flame "$name@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --requests 5 --for 60s
+flame=$!
+wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/flame.log"
+until gone "$flame"; do is "$(run 'scenario_embedded:requests(5, ["create"])')" 0 "requests"; done
+ends "$flame" 60
+is "$status" 0 "kprof flame ends by itself: $(tail -n 1 "$scratch/flame.log")"
+is "$(sql 'SELECT requests FROM profiles')" 5 "of five requests"
+holds "$(sql "SELECT count(DISTINCT name) FROM profile_stacks WHERE kind = 'function' AND name NOT LIKE 'requests:%'")" -ge 3 \
+  "more functions than the one that begins them"
+is "$(status_of)" tracing "the application's trace goes on"
+is "$(run 'kprof:stop_trace()')" ok "and is ended by it"
+
 # -- asked identities, printed calls, a fun for the rows ---------------------------------------------------------------
 begins asking asking
 is "$(run 'scenario_embedded:requests(100, ["create", "read"])')" 0 "requests whose names are asked for"

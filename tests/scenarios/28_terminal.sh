@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: on a real terminal kprof attach shows one table that fits it, wide, narrow, and resized under way; the messages stand
 # above it; Ctrl-C ends it, and leaves nothing in the node and the terminal as it was. Without a terminal there is no table and no colour.
+# kprof flame shows how far it is in one line, and Ctrl-C keeps what there is.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 command -v tmux >/dev/null || { echo "skipped: there is no tmux"; exit 77; }
@@ -106,6 +107,23 @@ is "$(t display-message -p '#{cursor_flag} #{alternate_on} #{insert_flag} #{wrap
   "its cursor is shown, lines wrap, nothing else is switched"
 end_load
 untouched "after Ctrl-C"
+
+# -- kprof flame: how far it is, in one line ---------------------------------------------------------------------------------------
+start_load --seconds 600 --clients 2 --think 20
+fresh_line "\$kprof flame $node --collector 127.0.0.1:$collector_port --db $db --entry shop_http:handle_request/2 --module 'shop_*' \
+--requests 100000 --for 60s --limit 3"
+progress='^[0-9]+ of 100000 requests, [0-9]+ messages \([0-9]+ functions in [0-9]+ processes'
+got() { screen | sed -n 's/^\([0-9]*\) of 100000 requests, .*/\1/p'; }
+more() { local now; now=$(got); [ "${now:-0}" -gt "$1" ]; }
+wait_for 40 "requests that it has got, of those that are wanted" more 0
+wait_for 20 "it goes on" more "$(got)"
+is "$(lines "$progress")" 1 "in one line"
+t send-keys C-c
+wait_for 40 "the shell is back" shell_waits
+is "$(lines '^[1-9][0-9]* of 100000 requests: it ended early, as the tool wanted no more$')" 1 "Ctrl-C ends it"
+is "$(lines '^Profile [0-9]+: [1-9][0-9]* requests, together ')|$(lines "$progress")" "1|0" "what there is is drawn, where the progress was"
+end_load
+untouched "after kprof flame"
 
 # -- what comes between, twice Ctrl-C, kill ----------------------------------------------------------------------------------------
 start_load --seconds 600 --clients 2 --think 20
