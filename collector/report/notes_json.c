@@ -19,15 +19,19 @@ void note_json(struct json *j, const struct note *note) {
     json_close(j, '}');
 }
 
+void notes_json(struct json *j, const struct note_list *list) {
+    json_key(j, "notes");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < list->count; i++) {
+        note_json(j, &list->notes[i]);
+    }
+    json_close(j, ']');
+}
+
 void note_list_json(const struct note_list *list, struct buffer *out) {
     struct json j = json_make(out);
     json_open(&j, '{');
-    json_key(&j, "notes");
-    json_open(&j, '[');
-    for (uint32_t i = 0; i < list->count; i++) {
-        note_json(&j, &list->notes[i]);
-    }
-    json_close(&j, ']');
+    notes_json(&j, list);
     json_close(&j, '}');
     buffer_text(out, "\n");
 }

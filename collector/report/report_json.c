@@ -7,6 +7,7 @@
 #include "base/time_math.h"
 #include "codec/json.h"
 #include "report/findings.h"
+#include "report/notes_json.h"
 #include "report/trust.h"
 
 static void key_us(struct json *j, const char *key, double ns) {
@@ -123,7 +124,7 @@ static void findings(struct json *j, const struct query_sums *sums) {
 }
 
 void report_json(const struct report *r, const char *tier, const struct compare *slow,
-                 struct buffer *out) {
+                 const struct note_list *notes, struct buffer *out) {
     struct json j = json_make(out);
     char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
     bool any = r->sums->count > 0 || r->sums->has_ledger;
@@ -150,6 +151,7 @@ void report_json(const struct report *r, const char *tier, const struct compare 
     json_close(&j, ']');
     ledger(&j, r->sums);
     findings(&j, r->sums);
+    notes_json(&j, notes);
     if (slow) {
         json_key(&j, "slow");
         compare_slow_json(slow, &j);

@@ -73,13 +73,16 @@ static void work_table(struct store *store, struct answer *a) {
     struct query q = query_of(&a->params);
     struct query_sums sums;
     struct report report = {0};
-    if (!query_sums(store, &q, &sums)) {
+    struct note_filter of = {q.from_s, q.until_s, q.node, REPORT_JSON_NOTES};
+    struct note_list notes = {0};
+    if (!query_sums(store, &q, &sums) || !query_notes(store, &of, &notes)) {
         fail(a, UNREAD, store_error(store));
     } else if (!report_make(&report, &sums)) {
         fail(a, NO_MEMORY, "no memory");
     } else {
-        report_json(&report, some(a->params.tier), NULL, &a->out);
+        report_json(&report, some(a->params.tier), NULL, &notes, &a->out);
     }
+    note_list_free(&notes);
     report_free(&report);
     query_sums_free(&sums);
 }

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "report/compare.h"
+#include "store/notes.h"
 #include "store/query.h"
 
 struct report {
@@ -29,6 +30,8 @@ void report_free(struct report *r);
 const struct query_row *report_cell(const struct report *r, uint32_t identity, uint32_t tier);
 
 // One JSON object and a newline; described in `kprof report --help`. tier: rows of it alone; NULL:
-// of all. slow: of compare_slow; NULL: not asked for. Check out->failed.
+// of all. slow: of compare_slow; NULL: not asked for. notes: those of that time, at most
+// REPORT_JSON_NOTES. Check out->failed.
+enum { REPORT_JSON_NOTES = 200 };
 void report_json(const struct report *r, const char *tier, const struct compare *slow,
-                 struct buffer *out);
+                 const struct note_list *notes, struct buffer *out);

@@ -110,6 +110,9 @@ is "$(sqlite3 :memory: "SELECT group_concat(value ->> 'text') FROM json_each(rea
     WHERE value ->> 'kind' = 'note'")" "<b>by hand</b>?,deployed 1.4" "charts have them as marks, of a node its own and those of all"
 "$kprof" report --db "$db" --since 10m >"$scratch/report"
 has "$scratch/report" '^ Notes$' "the report has them"
+"$kprof" report --db "$db" --since 10m --json >"$scratch/answer"
+is "$(json '$.notes[0].text')|$(json '$.notes[1].text')|$(json '$.notes[2].node')|$(json '$.notes[3].text')" \
+  "<b>by hand</b>?|deployed 1.4|$node|" "so does its JSON"
 has "$scratch/report" "of a node \($node\)\$" "with the node"
 
 # --- who may ---

@@ -44,7 +44,7 @@ const char report_help[] =
     "  --json          one JSON object instead of the table\n"
     "\n"
     "The JSON object has from and until (UTC), resolution_s, tiers and identities (in the order of\n"
-    "the table), rows, ledger, bias, stale_tiers and findings.\n"
+    "the table), rows, ledger, bias, stale_tiers, findings and notes.\n"
     "rows: one for each identity and tier with calls; \"_total\" is all identities, and the whole\n"
     "request. Each has identity, tier, requests, calls, errors, async_calls, total_us, self_us,\n"
     "async_us, wait_us, gc_us, off_cpu_us; waiting_us, the waiting until calls began, each moment of\n"
@@ -65,6 +65,8 @@ const char report_help[] =
     "may be wrong; note), since (start of the first bucket in which it was so), title, text,\n"
     "counts, meaning and advice (what to do). A count has name (a column of the ledger; where kind\n"
     "is stale, a tier), count, of (how many in all) and text. A field without a value is null.\n"
+    "notes: those of that time, the latest first, 200 at most. Each has id, at (UTC), at_s, node\n"
+    "(null: all nodes) and text.\n"
     "\n"
     "With --cost it has from, until, resolution_s, tiers (most bytes first), none, all and estimate.\n"
     "tiers: tier, messages, bytes, messages_share and bytes_share (of the stream, 0 to 1), cost_us\n"
@@ -208,24 +210,33 @@ static bool has_tier(const struct query_sums *sums, const char *tier) {
     return found;
 }
 
+// What the database says of the time that is asked for.
+struct found {
+    struct query_sums sums;
+    struct query_sums kept; // slow requests, with --percentiles or --tier
+    struct costs costs;     // with --cost
+    struct note_list notes;
+};
+
 // The times and what they rest on. Returns whether there is something to show, whatever became of
 // it.
-static bool show_times(const struct options *o, const struct report *report,
-                       struct query_sums *kept, struct buffer *out) {
+static bool show_times(const struct options *o, const struct report *report, struct found *f,
+                       struct buffer *out) {
     struct compare slow = {0};
     bool details = o->percentiles || o->tier;
     const char *tier = o->tier ? o->tier : "_total";
-    bool any = report->sums->count > 0 && has_tier(report->sums, tier);
-    if (details && !compare_slow(&slow, report->sums, kept)) {
+    bool any = f->sums.count > 0 && has_tier(&f->sums, tier);
+    if (details && !compare_slow(&slow, &f->sums, &f->kept)) {
         return no_memory(out);
     }
     if (o->json) {
-        report_json(report, o->tier, details ? &slow : NULL, out);
+        report_json(report, o->tier, details ? &slow : NULL, &f->notes, out);
     } else if (any) {
         report_trust(report, out);
         details ? report_percentiles(report, tier, out) : report_table(report, o->of, out);
         diff_slow(&slow, out);
-    } else if (report->sums->has_ledger) {
+        report_notes(&f->notes, out);
+    } else if (f->sums.has_ledger) {
         report_trust(report, out);
         report_ledger(report, out);
     }
@@ -234,11 +245,11 @@ static bool show_times(const struct options *o, const struct report *report,
 }
 
 // The same for what tracing costs.
-static bool show_cost(const struct options *o, const struct report *report, struct costs *costs,
+static bool show_cost(const struct options *o, const struct report *report, struct found *f,
                       struct buffer *out) {
     struct report_cost cost;
-    bool any = costs->count > 0 || costs->stream_messages > 0;
-    if (!report_cost_make(&cost, costs, report->sums)) {
+    bool any = f->costs.count > 0 || f->costs.stream_messages > 0;
+    if (!report_cost_make(&cost, &f->costs, &f->sums)) {
         return no_memory(out);
     }
     if (o->json) {
@@ -251,35 +262,17 @@ static bool show_cost(const struct options *o, const struct report *report, stru
     return any;
 }
 
-static bool show_notes(struct store *store, const struct options *o, struct buffer *out) {
-    struct note_filter filter = {o->query.from_s, o->query.until_s, o->query.node,
-                                 REPORT_NOTES + 1};
-    struct note_list notes;
-    bool read = query_notes(store, &filter, &notes);
-    if (read) {
-        report_notes(&notes, out);
-    }
-    note_list_free(&notes);
-    return read;
-}
-
-static int show(struct store *store, const struct options *o, struct query_sums *sums,
-                struct query_sums *kept, struct costs *costs) {
+static int show(struct store *store, const struct options *o, struct found *f) {
     struct report report;
     struct buffer out = buffer_make(OUTPUT_BYTES);
-    report_clean(sums);
-    report_clean(kept);
-    report_clean_costs(costs);
-    if (!report_make(&report, sums)) {
+    report_clean(&f->sums);
+    report_clean(&f->kept);
+    report_clean_costs(&f->costs);
+    if (!report_make(&report, &f->sums)) {
         return command_fail("report", EXIT_FAILURE, "no memory");
     }
-    bool any = o->cost ? show_cost(o, &report, costs, &out) : show_times(o, &report, kept, &out);
-    bool whole = !any || o->cost || o->json || show_notes(store, o, &out);
+    bool any = o->cost ? show_cost(o, &report, f, &out) : show_times(o, &report, f, &out);
     int status = command_print("report", &out);
-    if (!whole && status == EXIT_SUCCESS) {
-        status =
-            command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o->db, store_error(store));
-    }
     if (!any && status == EXIT_SUCCESS) {
         status = no_data(store, o);
     }
@@ -339,24 +332,30 @@ static int compared(struct store *store, const struct options *o) {
     return status;
 }
 
-static int plain(struct store *store, const struct options *o) {
-    struct query_sums sums = {0}, kept = {0};
-    struct costs costs = {0};
+static bool find(struct store *store, const struct options *o, struct found *f) {
     bool details = o->percentiles || o->tier;
     struct query q = o->query;
+    struct note_filter of = {q.from_s, q.until_s, q.node,
+                             o->json ? REPORT_JSON_NOTES : REPORT_NOTES + 1};
     q.quantiles_of = o->json    ? NULL
                      : !details ? "" // none
                      : o->tier  ? o->tier
                                 : "_total";
-    int status = query_sums(store, &q, &sums) &&
-                         (!o->cost || query_costs(store, &o->query, &costs)) &&
-                         (!details || query_slow_sums(store, &o->query, &kept))
-                     ? show(store, o, &sums, &kept, &costs)
-                     : command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o->db,
-                                    store_error(store));
-    costs_free(&costs);
-    query_sums_free(&sums);
-    query_sums_free(&kept);
+    return query_sums(store, &q, &f->sums) &&
+           (o->cost ? query_costs(store, &o->query, &f->costs)
+                    : query_notes(store, &of, &f->notes)) &&
+           (!details || query_slow_sums(store, &o->query, &f->kept));
+}
+
+static int plain(struct store *store, const struct options *o) {
+    struct found f = {0};
+    int status = find(store, o, &f) ? show(store, o, &f)
+                                    : command_fail("report", EXIT_FAILURE, "cannot read %s (%s)",
+                                                   o->db, store_error(store));
+    costs_free(&f.costs);
+    query_sums_free(&f.sums);
+    query_sums_free(&f.kept);
+    note_list_free(&f.notes);
     return status;
 }
 
