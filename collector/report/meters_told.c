@@ -32,7 +32,11 @@ static const struct row_family {
     {"kprof_self_seconds",
      "Time of requests in the tier itself, without the calls below; of _total, in no tier.",
      offsetof(struct meter_row, self_ns), true},
-    {"kprof_wait_seconds", "Time between the asking and the start of calls in other processes.",
+    {"kprof_waiting_seconds",
+     "Time that requests waited until calls of the tier began, each moment of a request once.",
+     offsetof(struct meter_row, waiting_ns), true},
+    {"kprof_wait_seconds",
+     "The same added up call by call, also where calls wait side by side or nobody waits for them.",
      offsetof(struct meter_row, wait_ns), true},
 };
 

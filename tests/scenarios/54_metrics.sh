@@ -22,6 +22,9 @@ metrics || fail "no metrics"
 is "$(counted kprof_requests_total)" "$(ledger requests_complete)" "as many requests as in the ledger"
 is "$(counted kprof_errors_total)" "$(sql "SELECT sum(errors) FROM tier_stats WHERE resolution_s = 10 AND identity = '_total'
   AND tier = '_total'")" "as many errors as in the database"
+waiting=$(counted kprof_waiting_seconds_total)
+is "$(sql "SELECT sum(waiting_us) > 0 AND abs(sum(waiting_us) / 1e6 - $waiting) < 1e-5 * $waiting FROM tier_stats
+  WHERE resolution_s = 10 AND identity = '_total' AND tier = '_total'")" 1 "and as much waiting: $waiting s"
 is "$(counted kprof_call_duration_seconds_count)" "$(ledger requests_complete)" "the histograms count them all"
 promtool check metrics <"$scratch/metrics.txt" >"$scratch/promtool.txt" 2>&1 ||
   fail "promtool: $(cat "$scratch/promtool.txt")"
