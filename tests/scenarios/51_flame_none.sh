@@ -46,7 +46,7 @@ request 2
 none 13 '2 requests came, but ran through none of these modules, or in processes that were not followed$'
 # Whose entry's process has no flag: it began after the patterns were set, and who made it has none. Before OTP 27 the tiers rest, and
 # nobody hears of that request.
-flame --requests 1 --for 4s --module timer
+flame --requests 1 --for 8s --module timer
 is "$(target_eval "$node" 'scenario_flame_spin:requests(fun scenario_flame:handle/1, 1).')" ok "a request in a process without a flag"
 if [ "$(otp_release)" -ge 27 ]; then
   none 13 '1 request came, but ran through none of these modules, or in processes that were not followed$'
