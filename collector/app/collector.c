@@ -430,6 +430,8 @@ int collector_run(const struct collector_options *options) {
         status = open_server(&c);
     }
     if (status == EXIT_SUCCESS) {
+        c.page.listen_address = c.address;
+        c.page.listen_port = server_port(c.server);
         status = page_open(&c.page, c.base, options);
     }
     if (status == EXIT_SUCCESS) {

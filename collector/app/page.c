@@ -24,7 +24,10 @@ static int64_t unwritten_s(void *context) {
 }
 
 static void tell_state(void *context, struct json *j) {
-    page_control_state(&((struct page *)context)->control, j);
+    struct page *page = context;
+    json_key_text(j, "listen_address", page->listen_address);
+    json_key_int(j, "listen_port", page->listen_port);
+    page_control_state(&page->control, j);
 }
 
 static void take_order(void *context, const struct order *order, struct web_order *from) {

@@ -21,9 +21,12 @@ struct page {
     const struct roster *roster;
     struct pipeline *pipeline;
     struct writer *writer;
+    // where shims connect to
+    const char *listen_address;
+    uint16_t listen_port;
 };
 
-// Opens the page where options ask for one; the last four fields and control's tools are filled in
+// Opens the page where options ask for one; the last six fields and control's tools are filled in
 // before. Returns an exit status; what went wrong is in the log.
 int page_open(struct page *page, struct event_base *base, const struct collector_options *options);
 // A flush's rows, each once.

@@ -12,6 +12,14 @@ holds "$(cat "$KPROF_BUILD/page/page.js" "$KPROF_BUILD/page/page.css" "$top/coll
   "the page is small"
 
 start_collector --http 0
+# -- nothing yet -------------------------------------------------------------------------------------------------------
+works empty "$(page_of "$collector_log")/" collector "kprof attach shop@127.0.0.1 --collector 127.0.0.1:$collector_port "
+sqlite3 "$db" ".backup '$scratch/empty.db'"
+start "$scratch/empty.log" "$kprof" serve --db "$scratch/empty.db" --http 0
+wait_for 20 "an empty database is served" grep -qs 'http://' "$scratch/empty.log"
+works empty "$(page_of "$scratch/empty.log")/" database "kprof attach shop@127.0.0.1 --db FILE "
+
+# -- every view --------------------------------------------------------------------------------------------------------
 start_shop "browser_$$"
 start_tracing "browser_$$"
 start_load --clients 2 --think 50 --seconds 1200

@@ -56,7 +56,9 @@ export type FlameState = {
   id: number; node: string; identity: string; begun_s: number; requests: number; seconds: number; over: boolean; told: FlameTold | null;
 };
 /** What the collector knows now; of a database alone neither nodes nor flames. */
-export type State = { collector: boolean; control: boolean; nodes?: NodeState[]; flames?: FlameState[] };
+export type State = {
+  collector: boolean; control: boolean; listen_address?: string; listen_port?: number; nodes?: NodeState[]; flames?: FlameState[];
+};
 
 /** The server said no: status 0 where it is not there. */
 export class Failed extends Error {

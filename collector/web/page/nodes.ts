@@ -43,7 +43,7 @@ export function nodesView(v: View, known: Nodes, gone: AbortSignal): Shown {
     if (!state.collector) {
       fill(element, databaseAlone(known));
     } else if (all.length === 0) {
-      fill(list, noNode());
+      fill(list, noNode(state));
     } else {
       for (const [name, card] of cards) {
         if (!all.some(n => n.node === name)) {

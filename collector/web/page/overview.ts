@@ -12,7 +12,7 @@ import { profileLine, slowLine } from "./lists";
 import { Notes } from "./notes";
 import { Paths } from "./paths";
 import type { Shown } from "./shown";
-import { findings, noNode, noRequest, nothingHere, trustWord } from "./states";
+import { findings, noNodeYet, noRequest, nothingHere, trustWord } from "./states";
 import { TimeAxis } from "./plot";
 import { showTable, sparkline } from "./table";
 import { stretch } from "./times";
@@ -118,7 +118,7 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
 
   function show(d: Data): void {
     if (nodes.nodes.length === 0) {
-      fill(element, noNode());
+      fill(element, noNodeYet(gone));
     } else if (nodes.first_s === null) {
       fill(element, noRequest(nodes.nodes));
     } else if (!d.table.rows.some(r => r.tier === "_total")) {

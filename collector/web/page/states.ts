@@ -1,22 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown where there is nothing to show, or where it cannot be trusted: what it is, and what to do next.
 import { hrefOf, type View } from "./address";
-import type { Finding, Nodes, Table } from "./api";
-import { type Child, h } from "./dom";
+import { get, type Finding, type Nodes, type State, type Table } from "./api";
+import { type Child, fill, h } from "./dom";
 import { moment, secondsOf, stretch } from "./times";
 
 function state(title: string, ...what: Child[]): HTMLElement {
   return h("section", { class: "state" }, h("h1", {}, title), ...what);
 }
 
+/** Where nodes connect to: an address that the browser's machine reaches, too, where the collector listens on all of its host. */
+function collectorOf(s: State): string {
+  const everywhere = ["0.0.0.0", "::"].includes(s.listen_address ?? "");
+  const address = everywhere ? location.hostname.replace(/^\[|\]$/g, "") : s.listen_address ?? "";
+  return `${address.includes(":") ? `[${address}]` : address}:${s.listen_port}`;
+}
+
 /** Nobody was ever traced. */
-export function noNode(): HTMLElement {
-  const host = location.hostname.includes(":") ? location.hostname : location.hostname || "127.0.0.1";
+export function noNode(s: State): HTMLElement {
+  if (!s.collector) {
+    return state("No node yet",
+      h("p", {}, "This page is of a database alone, and nothing is in it. What traces a node into it, until Ctrl-C:"),
+      h("pre", {}, "kprof attach shop@127.0.0.1 --db FILE --cookie-file ~/.erlang.cookie"),
+      h("p", {}, "FILE is the database that kprof serve was given."));
+  }
   return state("No node yet",
     h("p", {}, "Attach one that runs, from a shell on its machine. Tracing begins when it is attached, and ends with Ctrl-C:"),
-    h("pre", {}, `kprof attach shop@${host} --collector ${host}:4711 --cookie-file ~/.erlang.cookie`),
-    h("p", {}, "4711 is the usual port of the collector: take what it was started with (--listen). ",
-      "kprof doctor says what is missing where it does not work."));
+    h("pre", {}, `kprof attach shop@127.0.0.1 --collector ${collectorOf(s)} --cookie-file ~/.erlang.cookie`),
+    h("p", {}, "kprof doctor says what is missing where it does not work."));
+}
+
+/** The same, once the server has said where it listens. */
+export function noNodeYet(gone: AbortSignal): HTMLElement {
+  const place = h("div", {});
+  void get<State>("state", {}, gone).then(s => fill(place, noNode(s))).catch(() => undefined);
+  return place;
 }
 
 /** There are nodes, and not one request of them. */
