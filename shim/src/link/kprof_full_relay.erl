@@ -93,9 +93,9 @@
 %% With the memory of all processes as of the last look at which it had told something lately.
 
 %% @doc Starts one, to a data connection of the caller's, which its sender becomes the owner of.
-%% `Taken' counts what it takes, messages and their bytes; messages, with those that are dropped, are
-%% counted in the totals of the trace port's relay ({@link kprof_relay:counter/1}). The caller gets
-%% `{kprof_full_relay, Pid, Why}' when the connection has ended by itself, and its exit.
+%% `Taken' counts what it takes, messages and their bytes; messages, with those that are dropped,
+%% are counted in the totals of the trace port's relay ({@link kprof_relay:counter/1}). The caller
+%% gets `{kprof_full_relay, Pid, Why}' when the connection has ended by itself, and its exit.
 -spec start_link(kprof_link:connection(), {counters:counters_ref(), counters:counters_ref()}) ->
     relay().
 start_link({Module, Out} = Connection, {Taken, Total}) ->
