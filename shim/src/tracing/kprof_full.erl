@@ -79,8 +79,9 @@
 
 %% @doc Whether there are such modules at all.
 -spec check(wanted()) -> ok | {error, string()}.
-check(Wanted) ->
+check(#{applications := Apps, modules := Names} = Wanted) ->
     case chosen(Wanted) of
+        [] when Names =:= [], Apps =:= [] -> {error, "no module is loaded but OTP's own"};
         [] -> {error, "no module that is loaded has such a name"};
         _ -> ok
     end.
@@ -286,19 +287,25 @@ chosen(#{all := All, applications := Apps, modules := Masks}) ->
     Of = applications(),
     Own = sets:from_list(kprof_app:modules()),
     Loaded = [
-        {M, maps:get(M, Of, undefined)}
-     || {M, _} <- code:all_loaded(), not sets:is_element(M, Own)
+        {M, maps:get(M, Of, undefined), File}
+     || {M, File} <- code:all_loaded(), not sets:is_element(M, Own)
     ],
     Named = [re(Mask) || Mask <- Masks],
-    [One || One <- Loaded, is_wanted(One, All, Apps, Named)].
+    [{M, App} || {M, App, _} = One <- Loaded, is_wanted(One, All, Apps, Named)].
 
-is_wanted({_, App}, All, [], []) ->
-    All orelse not (App =:= undefined orelse lists:member(App, ?OTP));
-is_wanted({M, App}, _, Apps, Named) ->
+is_wanted({_, undefined, File}, All, [], []) ->
+    All orelse not is_of_otp(File);
+is_wanted({_, App, _}, All, [], []) ->
+    All orelse not lists:member(App, ?OTP);
+is_wanted({M, App, _}, _, Apps, Named) ->
     lists:member(atom_to_binary(App, utf8), Apps) orelse
         lists:any(
             fun(Mask) -> re:run(atom_to_list(M), Mask, [{capture, none}]) =:= match end, Named
         ).
+
+%% A module of no application that is loaded: where its file is tells whether it is OTP's.
+is_of_otp(File) when is_list(File) -> lists:prefix(code:lib_dir() ++ "/", File);
+is_of_otp(_) -> false.
 
 %% A name with `*' for anything.
 re(Mask) ->
