@@ -206,6 +206,7 @@ wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/flame.txt"
 is "$(target_eval "$node" 'scenario_flame:requests(10).')" ok "ten requests"
 ends "$live" 60
 is "$status" 11 "kprof flame --only no_such_identity ends with 11: $(tail -n 1 "$scratch/flame.txt")"
-says '10 requests came, but none of no_such_identity: 10 undefined'
+# on a busy machine some of the ten come before functions are traced
+says '[1-9][0-9]* requests? came, but none of no_such_identity: [1-9][0-9]* undefined'
 is "$(patterns)" "$before" "the node's patterns are as before"
 is "$(sql 'SELECT count(*) FROM profiles')" "$(sql 'SELECT max(id) FROM profiles')" "of that nothing is kept"
