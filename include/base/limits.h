@@ -115,14 +115,14 @@
 // Open calls of all processes of all nodes, 48 bytes each, and 16 more when garbage collection or
 // scheduling is traced.
 #define LIMIT_OPEN_CALLS 600000u
-// Processes that have made calls lately, 136 bytes each, and up to 43 in the index of pids,
+// Processes that have made calls lately, 152 bytes each, and up to 43 in the index of pids,
 #define LIMIT_PROCESSES 350000u
 // and among them those without an open call: the memory of many more would be slower than to take
 // them up again.
 #define LIMIT_IDLE_PROCESSES 10000u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
 #define LIMIT_CLOSED_TOKENS 32768u
-// What processes were at lately, of all nodes, 56 bytes each: messages of a process may overtake
+// What processes were at lately, of all nodes, 64 bytes each: messages of a process may overtake
 // those of another by DISORDER_NS, in which all nodes together end some thousands of calls.
 #define LIMIT_EPISODES 32768u
 // Labels that are remembered as lent, 48 bytes each.
