@@ -230,13 +230,42 @@ bool compare_make(struct compare *c, const struct query_sums *before,
     return ok;
 }
 
-bool compare_slow(struct compare *c, const struct query_sums *all, const struct query_sums *slow) {
+// Makes the row of a tier that of the tier's own part in the requests that called it.
+static bool own_part(struct compare_row *row) {
+    const struct query_row *a = row->before, *b = row->after;
+    if (a->requests == 0 || b->requests == 0 || row->split == COMPARE_MIXED) {
+        return true; // no parts
+    }
+    double before = (double)a->requests, after = (double)b->requests;
+    struct compare_part self = {COMPARE_SELF, row->tier, (double)a->self_ns / before,
+                                (double)b->self_ns / after};
+    struct compare_part wait = {COMPARE_WAITING, row->tier, (double)a->waiting_ns / before,
+                                (double)b->waiting_ns / after};
+    row->parts = calloc(2, sizeof *row->parts);
+    if (!row->parts) {
+        return false;
+    }
+    row->mean_ns.before = self.before_ns + wait.before_ns;
+    row->mean_ns.after = self.after_ns + wait.after_ns;
+    add_part(row, self);
+    add_part(row, wait);
+    qsort(row->parts, row->part_count, sizeof *row->parts, by_change);
+    return true;
+}
+
+bool compare_slow(struct compare *c, const struct query_sums *all, const struct query_sums *slow,
+                  const char *tier) {
     bool ok = compare_make(c, all, slow);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < c->count; i++) { // whole requests of which some were kept
-        if (is_total(c->rows[i].tier) && c->rows[i].before && c->rows[i].after) {
-            c->rows[i].mean_ns.sure = false;
-            c->rows[n++] = c->rows[i];
+    for (uint32_t i = 0; i < c->count; i++) { // of which some were kept
+        struct compare_row *row = &c->rows[i];
+        bool taken = ok && row->before && row->after && strcmp(row->tier, tier) == 0;
+        row->mean_ns.sure = false;
+        ok = ok && (!taken || is_total(tier) || own_part(row));
+        if (taken && (is_total(tier) || row->part_count > 0)) {
+            c->rows[n++] = *row;
+        } else {
+            free(row->parts);
         }
     }
     c->count = n;

@@ -90,7 +90,7 @@ void compare_slow_json(const struct compare *slow, struct json *j) {
         const struct compare_row *r = &slow->rows[i];
         json_open(j, '{');
         json_key_text(j, "identity", r->identity);
-        json_key_int(j, "requests", (int64_t)r->after->calls);
+        json_key_int(j, "requests", (int64_t)r->after->requests);
         json_key_number(j, "mean_us", r->mean_ns.before / 1e3, 3);
         json_key_number(j, "slow_us", r->mean_ns.after / 1e3, 3);
         json_key(j, "parts");

@@ -124,7 +124,8 @@ static void work_compare(struct store *store, struct answer *a) {
     if (!query_sums(store, &before, &was) || !query_sums(store, &after, &is) ||
         !query_slow_sums(store, &after, &kept)) {
         fail(a, UNREAD, store_error(store));
-    } else if (!compare_make(&compare, &was, &is) || !compare_slow(&slow, &is, &kept)) {
+    } else if (!compare_make(&compare, &was, &is) ||
+               !compare_slow(&slow, &is, &kept, *p->tier ? p->tier : "_total")) {
         fail(a, NO_MEMORY, "no memory");
     } else {
         compare_json(&compare, &was, &is, &slow, some(p->tier), &a->out);

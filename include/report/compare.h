@@ -66,8 +66,11 @@ bool compare_make(struct compare *c, const struct query_sums *before,
 void compare_free(struct compare *c);
 
 // What makes the slow ones slow: `all` requests of a time as before, those of them that were kept
-// for being slow (query_slow_sums) as after. Nothing is sure. Borrows both; as compare_make.
-bool compare_slow(struct compare *c, const struct query_sums *all, const struct query_sums *slow);
+// for being slow (query_slow_sums) as after. tier: "_total", or one whose own part in the requests
+// that called it is compared: its self time and the waiting before it, a request. Nothing is sure.
+// Borrows all; as compare_make.
+bool compare_slow(struct compare *c, const struct query_sums *all, const struct query_sums *slow,
+                  const char *tier);
 
 // How the changes of a row's parts are told in few digits: each as a multiple of grid_ns, rounded
 // so that they add up to the multiple that is nearest to the change of the mean, which it returns.

@@ -148,7 +148,7 @@ static int show(const struct options *o, struct query_sums *before, struct query
     report_clean(after);
     report_clean(kept);
     int status = EXIT_SUCCESS;
-    if (!compare_make(&compare, before, after) || !compare_slow(&slow, after, kept)) {
+    if (!compare_make(&compare, before, after) || !compare_slow(&slow, after, kept, "_total")) {
         status = command_fail("diff", EXIT_FAILURE, "no memory");
     } else if (o->json) {
         compare_json(&compare, before, after, &slow, NULL, &out);

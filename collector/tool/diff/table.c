@@ -121,15 +121,21 @@ static void explain(struct buffer *out, const struct compare_row *row) {
                          : "\n");
 }
 
-void diff_slow(const struct compare *slow, struct buffer *out) {
+void diff_slow(const struct compare *slow, const char *tier, struct buffer *out) {
+    bool whole = strcmp(tier, "_total") == 0;
+    const char *title = "\nWhat makes slow ones slow:\n";
     for (uint32_t i = 0; i < slow->count; i++) {
         const struct compare_row *row = &slow->rows[i];
         size_t before = out->len;
-        buffer_printf(out, "%s%s: %llu kept, against the mean",
-                      i == 0 ? "\nWhat makes slow ones slow:\n  " : "  ", row->identity,
-                      (unsigned long long)row->after->calls);
+        buffer_text(out, title);
+        buffer_printf(out, "  %s: %llu kept", row->identity,
+                      (unsigned long long)row->after->requests);
+        buffer_text(out, whole ? "" : " that called ");
+        buffer_text(out, whole ? "" : tier);
+        buffer_text(out, whole ? ", against the mean" : ", its part against its mean");
         if (row->part_count > 0 && diff_parts(row, out)) {
             buffer_text(out, "\n");
+            title = "";
         } else {
             out->len = before;
         }
@@ -189,7 +195,7 @@ void diff_table(const struct diff_shown *d, struct buffer *out) {
             block(out, d, &d->compare->rows[i]);
         }
     }
-    diff_slow(d->slow, out);
+    diff_slow(d->slow, d->tier, out);
     buffer_text(
         out, "\nmore than chance: at 1 %; means by Welch's t, percentiles by their order "
              "statistics, errors by two proportions.\nBoth times are rounded to the buckets that "

@@ -36,7 +36,8 @@ const char report_help[] =
     "  --percentiles   p50, p90, p99 and p99.9 of requests instead of the time in tiers, and what\n"
     "                  makes the slow ones slow that were kept: the parts of the difference to the\n"
     "                  mean, the largest first\n"
-    "  --tier NAME     the calls of this tier alone, as --percentiles has requests\n"
+    "  --tier NAME     the calls of this tier alone, as --percentiles has requests, and its own part\n"
+    "                  in the slow requests that called it\n"
     "  --compare-to WHEN\n"
     "                  against another time that is as long, as kprof diff does: before (right before\n"
     "                  it), \"1h before\" (so much earlier), yesterday, \"last week\"\n"
@@ -56,6 +57,8 @@ const char report_help[] =
     "slow, with --percentiles or --tier: what makes the slow ones slow. Each has identity, requests\n"
     "(that were kept), mean_us (of all), slow_us (of these), parts: kind (self, waiting, uncovered,\n"
     "parallel), tier, mean_us, slow_us.\n"
+    "With --tier they are the slow requests that called it, and the times its self time and the\n"
+    "waiting before it, a request that called it.\n"
     "ledger: the columns of the view of that name. Its verdict is ok, unclear, lossy or paused.\n"
     "bias: \"low\" where so many long requests are missing that the true times are higher, else null.\n"
     "stale_tiers: where calls came after their request was over: tier, calls, stale_calls.\n"
@@ -226,7 +229,7 @@ static bool show_times(const struct options *o, const struct report *report, str
     bool details = o->percentiles || o->tier;
     const char *tier = o->tier ? o->tier : "_total";
     bool any = f->sums.count > 0 && has_tier(&f->sums, tier);
-    if (details && !compare_slow(&slow, &f->sums, &f->kept)) {
+    if (details && !compare_slow(&slow, &f->sums, &f->kept, tier)) {
         return no_memory(out);
     }
     if (o->json) {
@@ -234,7 +237,7 @@ static bool show_times(const struct options *o, const struct report *report, str
     } else if (any) {
         report_trust(report, out);
         details ? report_percentiles(report, tier, out) : report_table(report, o->of, out);
-        diff_slow(&slow, out);
+        diff_slow(&slow, tier, out);
         report_notes(&f->notes, out);
     } else if (f->sums.has_ledger) {
         report_trust(report, out);
@@ -295,7 +298,7 @@ static int show_compared(const struct options *o, struct query_sums *before,
     report_clean(before);
     report_clean(after);
     report_clean(kept);
-    if (!compare_make(&compare, before, after) || !compare_slow(&slow, after, kept)) {
+    if (!compare_make(&compare, before, after) || !compare_slow(&slow, after, kept, tier)) {
         status = command_fail("report", EXIT_FAILURE, "no memory");
     } else if (o->json) {
         compare_json(&compare, before, after, &slow, o->tier, &out);

@@ -194,6 +194,33 @@ static void test_one_side_without_requests(void **state) {
     compare_free(&c);
 }
 
+static void test_the_own_part_of_a_tier_in_slow_requests(void **state) {
+    (void)state;
+    struct compare c;
+    struct query_sums all = side(100, 1, 0, false), slow = side(10, 9, 0, false);
+    for (int i = 0; i < ROWS; i++) {
+        all.rows[i].requests = 50; // two calls in each that called it
+        slow.rows[i].requests = 10;
+    }
+    slow.rows[2].waiting_ns = 40 * MS;
+    assert_true(compare_slow(&c, &all, &slow, "db"));
+    assert_int_equal(c.count, 1);
+    assert_string_equal(c.rows[0].tier, "db");
+    assert_int_equal(c.rows[0].part_count, 2);
+    expect_sum(&c.rows[0]);
+    assert_true(fabs(c.rows[0].mean_ns.before - 4 * MS) < 1); // 2 ms in it, 2 ms before it
+    assert_true(fabs(c.rows[0].mean_ns.after - 13 * MS) < 1); // 9 and 4
+    assert_int_equal(c.rows[0].parts[0].kind, COMPARE_SELF);
+    compare_free(&c);
+    assert_true(compare_slow(&c, &all, &slow, "none"));
+    assert_int_equal(c.count, 0);
+    compare_free(&c);
+    all.rows[2].unsplit = 1; // its self time may have waiting in it
+    assert_true(compare_slow(&c, &all, &slow, "db"));
+    assert_int_equal(c.count, 0);
+    give_back(&c, &all, &slow);
+}
+
 static void test_no_memory(void **state) {
     (void)state;
     struct compare c;
@@ -212,6 +239,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_slower_tier_is_named_first),
         cmocka_unit_test(test_parallel_work_adds_up),
+        cmocka_unit_test(test_the_own_part_of_a_tier_in_slow_requests),
         cmocka_unit_test(test_rounded_parts_add_up),
         cmocka_unit_test(test_rows_that_do_not_tell_waiting),
         cmocka_unit_test(test_what_chance_may_do_is_not_sure),
