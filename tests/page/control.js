@@ -50,7 +50,8 @@ async function steer(page) {
 }
 
 async function trace(page) {
-  await page.locator(".order.fully input[type=number]").fill("5");
+  await page.locator(".order.fully input[type=number]").first().fill("5");
+  await page.locator(".order.fully input[type=number]").last().fill("45");
   await page.locator(".order.fully button").click();
   await until("a full trace tells how far it is", 30, () => page.locator(".flames li").count());
   await until("and has a profile in the end", 90, () => page.locator(".flames a").count());
@@ -80,7 +81,18 @@ async function note(page) {
   await judge(page, "control-pin");
   await page.keyboard.press("Enter");
   await page.waitForURL(/from=/);
-  console.log("ok: and leads to what was since then");
+  const from = Number(new URL(page.url()).searchParams.get("from"));
+  check("and leads to what comes since then", !/until=/.test(page.url()), page.url());
+  let once = 0;
+  await until("which grows as time goes on", 120, async () => {
+    const asked = new URL((await page.waitForRequest(r => r.url().includes("/api/v1/table?"), { timeout: 60000 })).url()).searchParams;
+    const till = Number(asked.get("until"));
+    once = once || till;
+    return Number(asked.get("from")) === from && till > once;
+  });
+  await page.locator("#compare").selectOption("before");
+  await page.waitForURL(/compare=before/);
+  check("also compared with what was before", !/until=/.test(page.url()) && page.url().includes(`from=${from}`), page.url());
 }
 
 drive(async browser => {

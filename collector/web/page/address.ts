@@ -6,9 +6,9 @@ export type View = {
   nodes: string[];      // none: all of them; so for the next two
   identities: string[];
   tiers: string[];      // that charts and tables show; what the others take stands as one
-  last: number;         // seconds up to now; 0: from and until are told
+  last: number;         // seconds up to now; 0: from is told
   from: number;
-  until: number;
+  until: number;        // 0: up to now, as it moves on
   compare: Against;     // another stretch that each number is compared with; "": with none
   find: string;         // only identities whose name has this
   slow: number;         // a request; 0: none
@@ -22,6 +22,8 @@ type Lists = "nodes" | "identities" | "tiers";
 export const RANGES: [number, string][] = [
   [1800, "last 30 min"], [3600, "last hour"], [10800, "last 3 h"], [21600, "last 6 h"], [86400, "last 24 h"], [604800, "last 7 days"],
   [2592000, "last 30 days"]];
+
+const SHORTEST = 60; // seconds, since something that was just now
 
 /** What the API takes of names at most. */
 export const MOST_NAMES = 16;
@@ -39,7 +41,7 @@ export function view(): View {
   };
   const names = (name: string): string[] => [...new Set(p.getAll(name).filter(Boolean))].slice(0, MOST_NAMES);
   const from = number("from"), until = number("until"), compare = p.get("compare") ?? "";
-  const bounded = from > 0 && until > from;
+  const bounded = from > 0 && (until > from || until === 0);
   return {
     view: p.get("view") === "nodes" ? "nodes" : "", nodes: names("node"), identities: names("identity"), tiers: names("tier"),
     last: bounded ? 0 : number("last") || USUAL.last, from: bounded ? from : 0, until: bounded ? until : 0,
@@ -101,8 +103,13 @@ export function rename(change: Partial<View>): void {
   history.replaceState(null, "", hrefOf(change));
 }
 
-/** The stretch in seconds; of "last …" up to now. */
+/** Whether its stretch goes up to now, and moves on with it. */
+export function isLive(v: View): boolean {
+  return v.last > 0 || v.until === 0;
+}
+
+/** The stretch in seconds. */
 export function stretchOf(v: View): [number, number] {
   const now = Math.floor(Date.now() / 1000);
-  return v.last ? [now - v.last, now] : [v.from, v.until];
+  return v.last ? [now - v.last, now] : [v.from, v.until || Math.max(v.from + SHORTEST, now)];
 }

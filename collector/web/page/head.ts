@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The head line: which node, which stretch, is it live, how it looks. It stays on every page.
-import { type Against, go, hrefOf, RANGES, stretchOf, type View, view } from "./address";
+import { type Against, go, hrefOf, isLive, RANGES, stretchOf, type View, view } from "./address";
 import { get, type Mark, type Nodes, type Table } from "./api";
 import { markText } from "./charts";
 import { fill, h } from "./dom";
 import { called } from "./identities";
 import { span } from "./numbers";
 import { pick } from "./pick";
-import { clock, inUtc, setUtc, stretch, zone } from "./times";
+import { clock, inUtc, moment, setUtc, stretch, zone } from "./times";
 
 /** Away from a request or a profile: what is chosen in the head line is of the numbers. */
 const NUMBERS = { slow: 0, profile: 0, before: 0 };
@@ -44,7 +44,7 @@ export class Head {
   show(nodes: Nodes): void {
     const v = view(), [from, until] = stretchOf(v), length = until - from;
     const range: HTMLSelectElement = h("select", { id: "range", "aria-label": "Time", onchange: () => go({ ...NUMBERS, last: Number(range.value) }) },
-      v.last ? null : h("option", { value: "0", selected: true }, stretch(from, until)),
+      v.last ? null : h("option", { value: "0", selected: true }, isLive(v) ? `since ${moment(from, true)}` : stretch(from, until)),
       ...this.ranges(v.last).map(([s, text]) => h("option", { value: s, selected: s === v.last }, text)));
     const move = (by: number): string => hrefOf({ from: Math.max(1, from + by), until: until + by, last: 0 });
     const later = until + length <= Date.now() / 1000 ? move(length) : hrefOf({ last: v.last || this.nearest(length) });
@@ -91,8 +91,8 @@ export class Head {
 
   private chosen(): void {
     const value = this.compare.value;
-    const [, until] = stretchOf(view());
-    value.startsWith("since ") ? go({ ...NUMBERS, from: Number(value.slice(6)), until, last: 0, compare: "before" })
+    const v = view();
+    value.startsWith("since ") ? go({ ...NUMBERS, from: Number(value.slice(6)), until: isLive(v) ? 0 : v.until, last: 0, compare: "before" })
       : go({ ...NUMBERS, compare: value as Against });
   }
 

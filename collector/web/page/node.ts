@@ -150,8 +150,10 @@ export class NodeCard {
   private tracing(): HTMLElement {
     const many = h("input", { type: "number", min: "1", max: "10000", value: "20", "aria-label": `Requests to trace fully, of ${this.name}` });
     const only = h("input", { type: "text", maxlength: "120", placeholder: "any identity", "aria-label": `Of this identity, of ${this.name}` });
-    return this.form("fully", [h("span", {}, "Trace fully"), many, h("span", {}, "requests of"), only], "Begin", () => {
-      const body: Record<string, string | number> = { node: this.name, requests: Number(many.value), seconds: 60 };
+    const long = h("input", { type: "number", min: "1", max: "600", value: "60", "aria-label": `Seconds that it lasts at most, of ${this.name}` });
+    const fields = [h("span", {}, "Trace fully"), many, h("span", {}, "requests of"), only, h("span", {}, "for at most"), long, h("span", {}, "s")];
+    return this.form("fully", fields, "Begin", () => {
+      const body: Record<string, string | number> = { node: this.name, requests: Number(many.value), seconds: Number(long.value) };
       if (only.value.trim()) { body.identity = only.value.trim(); }
       return this.ask("flame", body, () => "It is begun. These requests take longer meanwhile.");
     });
@@ -197,7 +199,7 @@ export class NodeCard {
     const has = f.told?.requests ?? 0, waits = f.told?.text ?? "";
     const doing = waits ? `waits: ${waits}` : (f.told?.functions ?? 0) > 0
       ? `${count(f.told?.functions)} functions, ${count(f.told?.messages)} messages` : "looks for the processes that requests go through";
-    return [h("label", {}, `Full trace: ${has} of ${f.requests} requests `,
+    return [h("label", {}, `Full trace: ${has} of ${f.requests} requests in at most ${f.seconds} s `,
               h("progress", { max: String(f.requests), value: String(has) })), ` ${doing} `,
             this.may ? h("button", { type: "button", "aria-label": `Stop the full trace of ${this.name}`,
               onclick: () => void this.ask("flame/stop", { id: f.id }, () => "It ends; what there is of it is kept.") }, "Stop") : null];

@@ -13,9 +13,9 @@ function notesOf(marks: Mark[]): Noted[] {
   return marks.filter((m): m is Noted => m.kind === "note" && typeof m.text === "string");
 }
 
-/** What happened since a note, up to now. */
+/** What happens since a note, up to now. */
 function since(at: number): string {
-  return hrefOf({ from: at, until: Math.max(at + 60, Math.floor(Date.now() / 1000)), last: 0, slow: 0, profile: 0 });
+  return hrefOf({ from: at, until: 0, last: 0, slow: 0, profile: 0 });
 }
 
 export function pinsOf(marks: Mark[]): Pin[] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a stretch goes, of all requests, of some identities or of one: facts, charts, tables, and what was kept.
-import { beforeOf, go, hrefOf, identityOf, rename, stretchOf, type View } from "./address";
+import { beforeOf, go, hrefOf, identityOf, isLive, rename, stretchOf, type View } from "./address";
 import { type Comparison, get, type Nodes, type Path, type Profile, type Request, type Row, type Series, type Table,
          type Values } from "./api";
 import { Charts } from "./charts";
@@ -152,7 +152,7 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
 
   return {
     element,
-    live: v.last > 0,
+    live: isLive(v),
     async load(signal) {
       data = await ask(signal);
       show(data);
