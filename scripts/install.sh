@@ -55,6 +55,8 @@ newer() { # newer WANTED FOUND: FOUND is WANTED or newer
 
 cmake_there() { have cmake && newer 3.25 "$(cmake --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')"; }
 
+has_module() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c "import $1" 2>/dev/null; } # of Debian's Python
+
 has_library() { have pkg-config && pkg-config --exists "$1"; }
 
 # Debian 12 knows two builds of libevent 2.1.12: the newer one mends eight vulnerabilities. pkg-config cannot tell them apart.
@@ -121,7 +123,7 @@ find_missing() {
   need openssl have openssl
   need 'protobuf-compiler libprotobuf-dev' test -e /usr/include/google/protobuf/timestamp.proto -a -x /usr/bin/protoc
   need golang-github-prometheus-client-model-dev test -d /usr/share/gocode/src/github.com/prometheus/client_model
-  need python3-jsonschema /usr/bin/python3 -c 'import jsonschema'
+  need python3-jsonschema has_module jsonschema
   need procps have ps
   need libcmocka-dev cmocka_there
   need 'clang libclang-rt-dev' compiles clang -fsanitize=fuzzer,address,undefined "$scratch/fuzz.c"
