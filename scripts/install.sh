@@ -144,6 +144,7 @@ find_missing() {
   need fish have fish
   need tmux have tmux
   need dpkg-dev have dpkg-shlibdeps
+  need file have file # CPack asks it what is a program
   need debootstrap have debootstrap
   [ "$wanted" = long ] || return 0
   # what reads flame graphs
