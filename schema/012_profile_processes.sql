@@ -23,13 +23,7 @@ CREATE TABLE profile_process_rows (
     PRIMARY KEY (profile_id, stack, identity_id, process)
 ) STRICT, WITHOUT ROWID;
 
-DROP TRIGGER profile_rows_deleted;
-CREATE TRIGGER profile_rows_deleted AFTER DELETE ON profile_rows BEGIN
-    DELETE FROM profile_frame_rows WHERE profile_id = old.id;
-    DELETE FROM profile_stack_rows WHERE profile_id = old.id;
-    DELETE FROM profile_value_rows WHERE profile_id = old.id;
-    DELETE FROM profile_request_rows WHERE profile_id = old.id;
-    DELETE FROM profile_missed_rows WHERE profile_id = old.id;
+CREATE TRIGGER profile_processes_deleted AFTER DELETE ON profile_rows BEGIN
     DELETE FROM profile_process_names WHERE profile_id = old.id;
     DELETE FROM profile_process_rows WHERE profile_id = old.id;
 END;
