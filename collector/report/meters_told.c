@@ -40,6 +40,9 @@ static const struct row_family {
      offsetof(struct meter_row, wait_ns), true},
 };
 
+_Static_assert(sizeof row_families / sizeof *row_families + METER_BUCKETS + 3 == METER_ROW_SERIES,
+               "LIMIT_METRIC_SERIES counts every family");
+
 enum { ROW_LABELS = 3 };
 
 static void labels_of(const struct meter_names *names, struct meter_label out[ROW_LABELS]) {
