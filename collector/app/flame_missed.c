@@ -15,20 +15,12 @@ void missed_ask(struct flame_missed *m, const struct full_trace *trace,
     if (count == m->asked) {
         return;
     }
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_FULL_MORE, 2);
-    control_int(&w, FIELD_ID, id);
-    control_list(&w, FIELD_PROCESSES, count - m->asked);
+    uint64_t pids[LIMIT_FULL_SUSPECTS];
+    uint32_t asked = 0;
     for (; m->asked < count; m->asked++) {
-        char pid[PID_BYTES];
-        message_pid_text(suspects[m->asked].pid, pid);
-        control_map(&w, 1);
-        control_text(&w, FIELD_PID, slice_text(pid));
+        pids[asked++] = suspects[m->asked].pid;
     }
-    if (control_end(&w)) {
-        shim->send(shim->link, &b);
-    }
-    buffer_free(&b);
+    flame_shim_ask(shim, CONTROL_FULL_MORE, id, pids, asked);
 }
 
 void missed_take(struct flame_missed *m, const struct full_trace *trace,

@@ -10,23 +10,9 @@ enum { NAMES_AT_ONCE = 100, PID_BYTES = 32 };
 void names_ask(struct full_trace *trace, const struct flame_shim *shim, int64_t id) {
     uint64_t pids[NAMES_AT_ONCE];
     uint32_t count = full_trace_unnamed(trace, pids, NAMES_AT_ONCE);
-    if (count == 0) {
-        return;
+    if (count > 0) {
+        flame_shim_ask(shim, CONTROL_FULL_NAMES, id, pids, count);
     }
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_FULL_NAMES, 2);
-    control_int(&w, FIELD_ID, id);
-    control_list(&w, FIELD_PROCESSES, count);
-    for (uint32_t i = 0; i < count; i++) {
-        char pid[PID_BYTES];
-        message_pid_text(pids[i], pid);
-        control_map(&w, 1);
-        control_text(&w, FIELD_PID, slice_text(pid));
-    }
-    if (control_end(&w)) {
-        shim->send(shim->link, &b);
-    }
-    buffer_free(&b);
 }
 
 void names_take(struct full_trace *trace, struct control_map message) {

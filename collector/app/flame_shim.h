@@ -14,3 +14,8 @@ struct flame_shim {
     // Sends messages, or leaves them out when too much waits for the shim already.
     void (*send)(void *link, const struct buffer *messages);
 };
+
+// Asks it about processes: sends a message of this type (protocol.h) with the full trace's id and a
+// list of the pids. Nothing is sent without memory.
+void flame_shim_ask(const struct flame_shim *shim, const char *type, int64_t id,
+                    const uint64_t *pids, uint32_t count);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/flame_shim.h"
+
+#include "base/limits.h"
+#include "codec/control.h"
+#include "codec/protocol.h"
+
+void flame_shim_ask(const struct flame_shim *shim, const char *type, int64_t id,
+                    const uint64_t *pids, uint32_t count) {
+    enum { PID_BYTES = 32 };
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, type, 2);
+    control_int(&w, FIELD_ID, id);
+    control_list(&w, FIELD_PROCESSES, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char pid[PID_BYTES];
+        message_pid_text(pids[i], pid);
+        control_map(&w, 1);
+        control_text(&w, FIELD_PID, slice_text(pid));
+    }
+    if (control_end(&w)) {
+        shim->send(shim->link, &b);
+    }
+    buffer_free(&b);
+}
