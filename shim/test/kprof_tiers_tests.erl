@@ -59,3 +59,28 @@ take_off_case() ->
     ?assert(kprof_tiers:has_entries(Rest)),
     {[_], None} = kprof_tiers:take_off({<<"lists">>, <<"nth">>, 2}, Rest),
     ?assertNot(kprof_tiers:has_entries(None)).
+
+%% Entry calls of the moment in which the sampling changes are left out by neither or by both: they
+%% are told once, and no call that has a label is told to have none.
+changing_test_() -> {timeout, 300, fun changing_case/0}.
+changing_case() ->
+    kprof_guard = ets:new(kprof_guard, [named_table, public]),
+    Slots = kprof_slots:create(),
+    ok = kprof_slots:open(Slots, kprof_slots:new_base()),
+    Tiers = tiers([{<<"e">>, {lists, nth, 2}, whole, true}], undefined),
+    [
+        begin
+            Before = kprof_tiers:arm(Slots, kprof_sampling:new({one_in, Old}), Tiers),
+            Told = kprof_slots:unsampled(Slots),
+            Changed = kprof_tiers:sample(Slots, kprof_sampling:new({one_in, New}), Before),
+            %% while the patterns of the one before stand still
+            _ = erlang:system_flag(trace_control_word, 8),
+            After = kprof_tiers:count_changing(Slots, Before, Changed),
+            _ = erlang:system_flag(trace_control_word, 12),
+            _ = kprof_tiers:count_left_out(Slots, After),
+            ?assertEqual({Old, New, Count}, {Old, New, kprof_slots:unsampled(Slots) - Told})
+        end
+     || {Old, New, Count} <- [{1, 4, 3}, {4, 1, 0}, {2, 4, 4 + 3}]
+    ],
+    ok = kprof_entry:uncount(0),
+    true = ets:delete(kprof_guard).

@@ -410,7 +410,8 @@ sampled(Sampling, State, #trace{slots = Slots, tiers = Tiers, arming = Arming} =
             _ ->
                 Sampled = kprof_tiers:sample(Slots, Sampling, Tiers),
                 ok = kprof_sampling:put(Slots, Sampling),
-                changed(Sampled, T1)
+                T2 = changed(Sampled, T1),
+                T2#trace{tiers = kprof_tiers:count_changing(Slots, Tiers, T2#trace.tiers)}
         end,
     ok = tell_state(State, ["samples ", kprof_sampling:describe(Sampling)], T),
     T.

@@ -4,7 +4,8 @@
 -module(kprof_tiers).
 
 -export([none/0, new/1, list/1, patterns/1, flags/1, has_entries/1, fields/1, take_off/2]).
--export([arm/3, sample/3, stale/4, count_left_out/2, entered/1, disarmed/1, clear_tokens/1]).
+-export([arm/3, sample/3, stale/4, count_left_out/2, count_changing/3]).
+-export([entered/1, disarmed/1, clear_tokens/1]).
 
 -export_type([tiers/0, tier/0]).
 
@@ -183,6 +184,20 @@ count_left_out(Slots, #tiers{counted = Before, one_in = OneIn} = Tiers) ->
     Now = erlang:system_info(trace_control_word),
     ok = kprof_slots:count_unsampled(Slots, kprof_entry:unsampled(Before, Now, OneIn)),
     Tiers#tiers{counted = Now}.
+
+%% @doc The same where the sampling has changed, once the patterns of `After' stand. `Before' had
+%% them until then. Entry calls since `After' was made were sampled as one of the two tells, and
+%% nobody knows how many as which: as few are counted as it may be, so that no request is told twice.
+-spec count_changing(kprof_slots:slots(), tiers(), tiers()) -> tiers().
+count_changing(Slots, #tiers{one_in = Old}, #tiers{one_in = New, counted = Since} = After) when
+    is_integer(Since)
+->
+    Now = erlang:system_info(trace_control_word),
+    Least = min(kprof_entry:unsampled(Since, Now, Old), kprof_entry:unsampled(Since, Now, New)),
+    ok = kprof_slots:count_unsampled(Slots, Least),
+    After#tiers{counted = Now};
+count_changing(_, _, After) ->
+    After.
 
 %% @doc Whether an entry has been called, sampled or not.
 -spec entered(tiers()) -> boolean().
