@@ -68,9 +68,8 @@ static bool label_fits(struct tracker *t, const struct process *p, struct proces
     const struct call *top = from == p ? NULL : open_call(t, from);
     if (top) {
         bool fits = top->request == index && top->generation == r->generation;
-        if (fits && call->serial > from->clock) { // it has sent this
-            from->clock = call->serial;
-            from->sent = call->previous == from->got && from->got > 0 ? call->serial : from->sent;
+        if (fits && call->serial > from->sent && call->previous == from->got && from->got > 0) {
+            from->sent = call->serial; // it has sent this at that
         }
         return fits;
     }

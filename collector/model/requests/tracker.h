@@ -561,6 +561,7 @@ static inline void episode_end(struct tracker *t, struct process *p, const struc
         const struct request *r = request_at(t, call->request);
         uint32_t before;
         struct episode *e = episode_new(t, p, &before);
+        p->clock = p->sent > p->clock ? p->sent : p->clock;
         p->after_entry = r->by_entry && r->begin_pid == p->pid;
         *e = (struct episode){.start = span->start,
                               .end = time,

@@ -497,6 +497,17 @@ static void queued_behind_an_answer(void **state) {
                   "incomplete 0..5;incomplete 5.5..10;");
 }
 
+// W's call overtakes S's return from A's work, and B's that S had got before it asked W: as far as
+// is known by then S is at A's still, but what it has sent tells nothing of that one's end.
+static void sent_later_than_it_seemed(void **state) {
+    (void)state;
+    finishes("enter 7 M a 0; call 8 M c 0.1 X; ret M c 0.2; ret M a 9;"
+             "enter 1 A a 0; enter 2 B a 0.5; call 1 S c 1 A 5; call 1 W e 5 S 12 11; ret W e 5.5;"
+             "ret S c 2; call 1 S d 4 B 11; ret S d 6; ret A a 7; ret B a 8",
+             "complete 0..9 self 0: Ma 0..9 self 8.9, >Mc 0.1..0.2 self 0.1;"
+             "incomplete 0..7;incomplete 0.5..8;");
+}
+
 // A label that is not known yet came from a process which is at a request's call, or was lent by
 // one: it is not the sender's own.
 static void new_label_from_work(void **state) {
@@ -763,6 +774,7 @@ int main(void) {
         cmocka_unit_test(nobody_knows),
         cmocka_unit_test(helper),
         cmocka_unit_test(queued_behind_an_answer),
+        cmocka_unit_test(sent_later_than_it_seemed),
         cmocka_unit_test(answers),
         cmocka_unit_test(said),
         cmocka_unit_test(begun_while_said),
