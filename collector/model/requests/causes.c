@@ -201,10 +201,10 @@ static uint32_t of_open_call(struct tracker *t, struct process *p, const struct 
     // what has no return value may have been left in silence, by an exception: then it is over
     if (top->caller != 0 || !answered_inside(t, p, call, tier)) {
         // the next turn of a loop, or the same tier from within
-        bool either = t->lends && top->caller == 0 && call->serial > p->clock;
+        bool either = top->caller == 0 && call->serial > p->clock;
         uint32_t index = sent_by(t, p, call, tier);
         if (either && index != inside && index != SLAB_NONE) {
-            requests_doubt(t, inside, index);
+            requests_doubt_perhaps(t, inside, index);
         }
         return index;
     }
@@ -213,10 +213,8 @@ static uint32_t of_open_call(struct tracker *t, struct process *p, const struct 
         return inside;
     }
     uint32_t index = sent_by(t, p, call, tier);
-    if (index != inside && t->lends) {
-        requests_doubt(t, inside, index);
-    } else if (index != inside) {
-        lent_perhaps(t, inside, call->token);
+    if (index != inside) {
+        requests_doubt_perhaps(t, inside, index);
     }
     return index;
 }

@@ -24,6 +24,16 @@ static inline void requests_doubt(struct tracker *t, uint32_t one, uint32_t othe
     }
 }
 
+// The same if labels are seen to be lent beside them, by the time that they close.
+static inline void requests_doubt_perhaps(struct tracker *t, uint32_t one, uint32_t other) {
+    if (one != SLAB_NONE) {
+        request_at(t, one)->perhaps = true;
+    }
+    if (other != SLAB_NONE) {
+        request_at(t, other)->perhaps = true;
+    }
+}
+
 // -- lent_labels.c --------------------------------------------------------------------------------
 
 // What is known of a label that is lent; NULL: it is not. The pool's, good until the next one is
@@ -31,9 +41,6 @@ static inline void requests_doubt(struct tracker *t, uint32_t one, uint32_t othe
 struct lent *lent_find(const struct tracker *t, uint64_t label);
 // A call came under a lent label, from a process of which nothing is known.
 void lent_stranger(struct lent *lent, int64_t time);
-// A call that went by its label may be of another request, if the label turns out to be lent: then
-// both are incomplete.
-void lent_perhaps(struct tracker *t, uint32_t index, uint64_t label);
 
 // -- work.c ---------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 #include "causes.h"
 
 #include "base/hash.h"
+#include "base/time_math.h"
 
 enum {
     LOOKED_FOR = 64 // processes of a request whose arrival is looked for
@@ -84,6 +85,10 @@ static void lend(struct tracker *t, uint64_t label, const struct request *to) {
     uint64_t key = lent_key(t, label);
     struct lent *set = lent_set(t, key);
     t->lends = true;
+    int64_t now = to->last > t->now ? to->last : t->now;
+    if (to->losses == t->losses && now > t->lent_at) { // else it may be the loss that makes it seem
+        t->lent_at = now;
+    }
     if (lent_find(t, label)) {
         return;
     }
@@ -102,11 +107,11 @@ static void lend(struct tracker *t, uint64_t label, const struct request *to) {
 }
 
 // Remembers a label of another request with one.
-static void remember_label(struct tracker *t, uint32_t index, uint64_t label, uint16_t as) {
+static void remember_label(struct tracker *t, uint32_t index, uint64_t label) {
     struct request *r = request_at(t, index);
-    if (!record_add(
-            t, index,
-            &(struct span_record){.start = (int64_t)label, .parent = SPAN_NONE, .tier = as})) {
+    if (!record_add(t, index,
+                    &(struct span_record){
+                        .start = (int64_t)label, .parent = SPAN_NONE, .tier = RECORD_LENT})) {
         request_hurt(r, REASON_ROOM);
         return;
     }
@@ -174,15 +179,7 @@ void cause_borrowed(struct tracker *t, uint32_t index, uint64_t label) {
         requests_doubt(t, known, index);
     }
     lend(t, label, request_at(t, index));
-    remember_label(t, index, label, RECORD_LENT);
-}
-
-void lent_perhaps(struct tracker *t, uint32_t index, uint64_t label) {
-    uint32_t known = request_find(t, label);
-    if (known != MAP_NONE) {
-        request_at(t, known)->strangers = true;
-    }
-    remember_label(t, index, label, RECORD_CLAIM);
+    remember_label(t, index, label);
 }
 
 struct borrower {
@@ -205,12 +202,12 @@ static bool lender_has_calls(const struct borrower *b, uint64_t label) {
 static void doubt_borrowed(void *context, uint32_t i, const struct span_record *record) {
     (void)i;
     struct borrower *b = context;
-    bool claim = record->tier == RECORD_CLAIM;
-    const struct lent *lent = claim || record->tier == RECORD_LENT
-                                  ? lent_find(b->tracker, (uint64_t)record->start)
-                                  : NULL;
-    b->doubtful = b->doubtful || (claim && lent) ||
-                  (record->tier == RECORD_LENT && lender_has_calls(b, (uint64_t)record->start));
+    if (record->tier != RECORD_LENT) {
+        return;
+    }
+    uint64_t label = (uint64_t)record->start;
+    const struct lent *lent = lent_find(b->tracker, label);
+    b->doubtful = b->doubtful || lender_has_calls(b, label);
     uint32_t known = !lent ? 0 : lent->count < LENT_STRANGERS ? lent->count : LENT_STRANGERS;
     for (uint32_t k = 0; k < known; k++) {
         int64_t time = lent->strangers[k];
@@ -220,9 +217,14 @@ static void doubt_borrowed(void *context, uint32_t i, const struct span_record *
     }
 }
 
+// Whether labels were seen to be lent while a request went on, or shortly before.
+static bool lent_beside(const struct tracker *t, const struct request *r) {
+    return t->lent_at >= time_sub(r->first, GRACE_NS);
+}
+
 bool cause_doubtful(struct tracker *t, const struct request *r) {
     bool lent = lent_find(t, r->token);
-    struct borrower b = {t, r, r->strangers && lent};
+    struct borrower b = {t, r, (r->strangers && lent) || (r->perhaps && lent_beside(t, r))};
     // now that all messages have come
     uint32_t other = lent && !b.doubtful ? sender_at_another(t, r, NULL) : SLAB_NONE;
     if (other != SLAB_NONE) {

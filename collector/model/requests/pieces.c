@@ -123,6 +123,7 @@ static void piece_join(struct tracker *t, uint32_t at, uint32_t index) {
     }
     r->beyond += piece->beyond;
     r->borrowed = r->borrowed || piece->borrowed;
+    r->perhaps = r->perhaps || piece->perhaps;
     r->cut = r->cut || piece->cut;
     r->first = piece->first < r->first ? piece->first : r->first;
     r->last = piece->last > r->last ? piece->last : r->last;

@@ -423,6 +423,7 @@ void tracker_reset(struct tracker *t) {
     map_clear(&t->by_pid);
     memset(t->told, 0, sizeof t->told);
     t->now = INT64_MIN / 2; // the next stream may have another clock
+    t->lent_at = INT64_MIN;
     t->swept = t->now;
 }
 
@@ -441,6 +442,7 @@ struct tracker *tracker_new(struct request_pool *pool, const struct tracker_opti
                           .options = *options,
                           .salt = hash_mix(++pool->nodes_made),
                           .lost_until = INT64_MIN,
+                          .lent_at = INT64_MIN,
                           .now = INT64_MIN / 2,
                           .swept = INT64_MIN / 2,
                           .markers = options->markers};

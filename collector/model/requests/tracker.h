@@ -34,9 +34,7 @@ enum { RECORDS = 3 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
 
 // Records among a request's spans that are none; they stand in the tier's place.
 enum {
-    RECORD_NONE = TIER_NONE - 6, // nothing: it fills a chunk
-    // start is a token under which a call that may be the request's went to that token's
-    RECORD_CLAIM = TIER_NONE - 5,
+    RECORD_NONE = TIER_NONE - 5, // nothing: it fills a chunk
     // start is a token that a process showed while it worked for the request, and that is another
     // one's
     RECORD_LENT = TIER_NONE - 4,
@@ -135,6 +133,7 @@ struct request {
     bool unasked : 1;   // and from such ones that nobody was known to have asked
     // and ahead of their senders' messages, when no label was known to be lent yet
     bool unsure : 1;
+    bool perhaps : 1; // nobody could tell its calls from others' if labels are lent
     // enum incomplete_reason: the first thing that happened to it, REASON_NONE: nothing
     uint8_t damage : 4;
 };
@@ -306,7 +305,8 @@ struct tracker {
     int64_t lost_until; // what was lost was before this
     bool markers;
     bool met;              // events.met was told
-    bool lends;            // labels were seen to be lent
+    bool lends;            // labels were seen to be lent,
+    int64_t lent_at;       // and when they were last, with no loss that may have made it seem so
     bool blind;            // calls came whose returns have no values
     struct gap gaps[GAPS]; // in the order of time; the first stands for all before it
     uint32_t gap_count;

@@ -549,13 +549,44 @@ static void answered_by_a_known_one(void **state) {
                   "incomplete 0..4;incomplete 0.2..5;"
                   "complete 0.1..6 self 5.8: Ac 0.8..0.9 self 0.1;");
     // another label was lent: this one may have been, too
-    finishes_with(begin, "call 4 M c 0.8 X 9; ret M c 0.9;", end,
-                  "incomplete 0..4;incomplete 0.2..5;complete 0.1..6 self 5.9;");
+    const char *lending = "call 4 M c 0.8 X 9; ret M c 0.9;";
+    const char *lent = "incomplete 0..4;incomplete 0.2..5;complete 0.1..6 self 5.9;";
+    finishes_with(begin, lending, end, lent);
+    // also when that is seen later
+    finishes_with(begin, "call 5 P q 1 W 28; ret P q 2;",
+                  "call 4 M c 2.5 X 9; ret M c 2.6; ret P p 3; end 5 M 4; end 2 B 5; end 4 A 6",
+                  lent);
     // nobody was lent any
     finishes_with(begin, "", end,
                   "complete 0..4 self 2: Wd 0.5..0.6 self 0.1 wait 0.5, Pq 1..2 self 1 wait 0.4;"
                   "complete 0.2..5 self 2: Pp 0.7..3 self 2.3 wait 0.5;"
                   "complete 0.1..6 self 5.9;");
+}
+
+// In doubt where labels were lent within the grace time before, as no loss may have made it seem.
+static void lent_long_ago(void **state) {
+    (void)state;
+    const char *lending =
+        "begin 8 L 0; begin 7 N 0; call 8 N c 1 X 9; ret N c 2; end 7 N 3; end 8 L 4;";
+    const char *then = "begin 5 M 900; call 5 W d 901 M 3; ret W d 902; begin 2 B 903;"
+                       "call 2 P p 904 B 1; call 5 P q 905 W 28; ret P q 906; ret P p 907;"
+                       "end 5 M 908; end 2 B 909";
+    finishes_with(lending, "", then,
+                  "complete 0..3 self 2: Nc 1..2 self 1;complete 0..4 self 4;"
+                  "incomplete 900..908;incomplete 903..909;");
+    const char *whole =
+        "complete 900..908 self 2: Wd 901..902 self 1 wait 1, Pq 905..906 self 1 wait 3;"
+        "complete 903..909 self 2: Pp 904..907 self 3 wait 1;";
+    char expected[400];
+    snprintf(expected, sizeof expected, "incomplete 0..3;incomplete 0..4;%s", whole);
+    finishes_with("begin 8 L 0; begin 7 N 0; lost;",
+                  "call 8 N c 1 X 9; ret N c 2; end 7 N 3; end 8 L 4;", then, expected);
+    lending =
+        "begin 8 L -200; begin 7 N -200; call 8 N c -190 X 9; ret N c -189; end 7 N -188; end 8 L -187;";
+    snprintf(expected, sizeof expected,
+             "complete -200..-188 self 11: Nc -190..-189 self 1;complete -200..-187 self 13;%s",
+             whole);
+    finishes_with(lending, "", then, expected);
 }
 
 // What a sender was at that has nothing open, by the serial.
@@ -781,6 +812,7 @@ int main(void) {
         cmocka_unit_test(new_label_from_work),
         cmocka_unit_test(new_label_from_entry),
         cmocka_unit_test(answered_by_a_known_one),
+        cmocka_unit_test(lent_long_ago),
         cmocka_unit_test(sent_by_an_idle_one),
         cmocka_unit_test(sent_before_under_the_same),
         cmocka_unit_test(sent_before_both),
