@@ -42,6 +42,13 @@ static const struct call *open_call(const struct tracker *t, const struct proces
     return top && top->tier != RECORD_SPAWN ? top : NULL;
 }
 
+// Whether a process that has begun a request had begun another one since when it sent this.
+static bool begun_since(const struct process *p, const struct request *r,
+                        const struct tracker_call *call) {
+    return p->begun_generation != r->generation && p->begun_clock > 0 &&
+           p->begun_clock < MESSAGE_LAST_SERIAL && call->serial >= p->begun_clock;
+}
+
 // Whether the label says what the sender, as far as its messages have come, is at.
 static bool label_fits(struct tracker *t, const struct process *p, struct process *from,
                        const struct tracker_call *call, uint32_t index) {
@@ -75,7 +82,7 @@ static bool label_fits(struct tracker *t, const struct process *p, struct proces
     }
     bool latest = from->work == index && from->work_generation == r->generation;
     return (latest && from->label == call->token) ||
-           (!t->lends && (latest || r->begin_pid == call->from));
+           (!t->lends && (latest || (r->begin_pid == call->from && !begun_since(from, r, call))));
 }
 
 // The request of a call whose label does not fit, or is new. Apart from what is done for nearly

@@ -117,9 +117,14 @@ static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint3
     const struct episode *e = episode_sent(t, b, episode_at(t, process_find(t, b->from), b->time));
     uint32_t last = e ? work_settled(t, e->request, e->generation) : SLAB_NONE;
     if (own) {
-        if (last != SLAB_NONE && last != labelled && e->clock > 0 && lent_find(t, b->label)) {
-            // it was not yet at the one when it did the other under this label
-            requests_doubt(t, labelled, last);
+        if (last != SLAB_NONE && last != labelled && e->clock > 0) {
+            if (lent_find(t, b->label)) {
+                // it was not yet at the one when it did the other under this label
+                requests_doubt(t, labelled, last);
+            } else if (e->own && b->serial > 0 && b->serial < MESSAGE_LAST_SERIAL) {
+                // its own request, which it had begun by then, comes before the label
+                requests_doubt_perhaps(t, labelled, last);
+            }
         }
         return labelled;
     }

@@ -508,6 +508,30 @@ static void sent_later_than_it_seemed(void **state) {
              "incomplete 0..7;incomplete 0.5..8;");
 }
 
+// Labels are lent, as M shows that calls under another one than its own.
+static const char *somebody_lends = "enter 7 M a 0; call 8 M c 1 X; ret M c 2; ret M a 100;";
+static const char *lending_done = "complete 0..100 self 0: Ma 0..100 self 99, >Mc 1..2 self 1;";
+
+// What is in doubt where labels are lent: both requests are incomplete. Else the label stands.
+static void in_doubt(const char *commands, const char *incomplete, const char *complete) {
+    char expected[800];
+    snprintf(expected, sizeof expected, "%s%s", lending_done, incomplete);
+    finishes_with(somebody_lends, commands, "", expected);
+    // which may be seen later
+    snprintf(expected, sizeof expected, "%s%s", incomplete, lending_done);
+    finishes_with("", commands, somebody_lends, expected);
+    finishes(commands, complete);
+}
+
+// A began its second request before it sent this under the label of its first.
+static void begun_since_then(void **state) {
+    (void)state;
+    in_doubt(
+        "enter 1 A a 0 2; ret A a 2; enter 2 A a 3 9; ret A a 4; call 1 W d 5 A 15; ret W d 6;",
+        "incomplete 0..6;incomplete 3..4;",
+        "complete 0..2 self 0: Aa 0..2 self 2, >Wd 5..6 self 0 async wait 3;complete 3..4 self 0: Aa 3..4 self 1;");
+}
+
 // A label that is not known yet came from a process which is at a request's call, or was lent by
 // one: it is not the sender's own.
 static void new_label_from_work(void **state) {
@@ -806,6 +830,7 @@ int main(void) {
         cmocka_unit_test(helper),
         cmocka_unit_test(queued_behind_an_answer),
         cmocka_unit_test(sent_later_than_it_seemed),
+        cmocka_unit_test(begun_since_then),
         cmocka_unit_test(answers),
         cmocka_unit_test(said),
         cmocka_unit_test(begun_while_said),
