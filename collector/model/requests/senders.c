@@ -128,8 +128,11 @@ static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint3
         }
         return labelled;
     }
-    if (last != SLAB_NONE && !e->own && last != labelled && answered_after(t, b, e)) {
-        requests_doubt(t, labelled, last); // it may have been at that still
+    if (last != SLAB_NONE && !e->own && last != labelled) { // it may have been at that still
+        if (answered_after(t, b, e)) {
+            requests_doubt(t, labelled, last);
+        }
+        requests_doubt_perhaps(t, labelled, last);
     }
     return last != SLAB_NONE && e->own ? last : of_stranger(t, b, labelled);
 }

@@ -532,6 +532,16 @@ static void begun_since_then(void **state) {
         "complete 0..2 self 0: Aa 0..2 self 2, >Wd 5..6 self 0 async wait 3;complete 3..4 self 0: Aa 3..4 self 1;");
 }
 
+// S has worked for B's request, is idle, and asks W under the label of A's: it may be at B's still.
+static void idle_under_another_label(void **state) {
+    (void)state;
+    in_doubt(
+        "enter 1 A a 0; enter 2 B a 1; call 2 S d 2 B 5; ret S d 3; call 1 W e 4 S 9; ret W e 5; ret B a 6; ret A a 7;",
+        "incomplete 1..6;incomplete 0..7;",
+        "complete 1..6 self 0: Ba 1..6 self 3, >Sd 2..3 self 1 wait 1;"
+        "complete 0..7 self 0: Aa 0..7 self 7, We 4..5 self 1;");
+}
+
 // A label that is not known yet came from a process which is at a request's call, or was lent by
 // one: it is not the sender's own.
 static void new_label_from_work(void **state) {
@@ -831,6 +841,7 @@ int main(void) {
         cmocka_unit_test(queued_behind_an_answer),
         cmocka_unit_test(sent_later_than_it_seemed),
         cmocka_unit_test(begun_since_then),
+        cmocka_unit_test(idle_under_another_label),
         cmocka_unit_test(answers),
         cmocka_unit_test(said),
         cmocka_unit_test(begun_while_said),
