@@ -72,6 +72,9 @@ const struct episode *episode_at(const struct tracker *t, const struct process *
 // Whether a process sent something before it began what it was at: with a lower serial than it has
 // had since, or when what it had got last was older than the message that brought this.
 bool sent_before(const struct brought *b, uint64_t clock, uint64_t got);
+// Whether nobody can tell that: all that is known of its clock then came of a spawn, which may have
+// raised it higher, and what it had got last may be just that.
+bool sent_unclear(const struct brought *b, uint64_t clock, uint64_t got);
 // The latest episode before a call in which its sender showed its label and may have sent what
 // brought it.
 const struct episode *episode_under(struct tracker *t, const struct brought *b);

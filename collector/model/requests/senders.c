@@ -63,6 +63,21 @@ static const struct episode *episode_sent(const struct tracker *t, const struct 
     return e && !sent_before(b, e->clock, e->got) ? e : NULL;
 }
 
+// Nobody can tell at which of these episodes, from the latest on, or of a later one, for which the
+// call is taken, its sender sent it: of those for which it showed the label.
+static void doubt_earlier(struct tracker *t, const struct brought *b, uint32_t index,
+                          const struct episode *e) {
+    bool more = true;
+    for (int n = 0; e && more && n < LOOKED_BACK; n++) {
+        uint32_t other = work_settled(t, e->request, e->generation);
+        if (other != SLAB_NONE && other != index && e->label == b->label) {
+            requests_doubt_perhaps(t, index, other);
+        }
+        more = sent_unclear(b, e->clock, e->got) || sent_before(b, e->clock, e->got);
+        e = episode_find(t, e->before);
+    }
+}
+
 // The sender sent this before it began what it is at. What it was at then has a lower serial. Where
 // it is not known to have worked for the label's request it was at that, if it had begun it itself.
 static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uint32_t labelled,
@@ -155,6 +170,11 @@ static uint32_t decide(struct tracker *t, const struct brought *b) {
         return labelled != SLAB_NONE && worked_for(t, labelled, b->from, 0)
                    ? labelled
                    : of_stranger(t, b, labelled);
+    }
+    if (w.label == b->label && sent_unclear(b, w.clock, w.got)) {
+        uint32_t index = latest_under(t, b->label, w.request, labelled);
+        doubt_earlier(t, b, index, episode_find(t, w.before));
+        return index;
     }
     bool before_that = sent_before(b, w.clock, w.got);
     const struct episode *early =

@@ -429,10 +429,14 @@ static inline uint64_t clock_next(uint64_t clock) {
 }
 // And when it has spawned a child: its clock is then the child's serial as a tagged word of the VM
 // (OTP 25 to 29), where the send to the child and the child itself count one each.
+enum { TAG_BITS = 4, TAG = 15 };
 static inline uint64_t clock_spawned(uint64_t clock) {
-    enum { TAG_BITS = 4, TAG = 15 };
     bool low = clock > 0 && clock < MESSAGE_LAST_SERIAL >> (TAG_BITS + 1);
     return low ? (clock + 2) << TAG_BITS | TAG : clock;
+}
+// Whether a clock looks like one that a spawn has left.
+static inline bool clock_is_spawned(uint64_t clock) {
+    return clock > TAG && (clock & TAG) == TAG;
 }
 // The place of a process's next episode, behind the others.
 static inline struct episode *episode_new(struct tracker *t, struct process *p, uint32_t *before) {

@@ -33,6 +33,11 @@ bool sent_before(const struct brought *b, uint64_t clock, uint64_t got) {
            (got > 0 && b->previous > 0 && b->previous != got && b->previous < clock);
 }
 
+bool sent_unclear(const struct brought *b, uint64_t clock, uint64_t got) {
+    bool spawned = clock > 0 && clock_is_spawned(clock - 1) && clock_is_spawned(b->previous);
+    return spawned && got > 0 && b->previous != got && b->previous >= clock;
+}
+
 const struct episode *episode_under(struct tracker *t, const struct brought *b) {
     const struct process *p = process_find(t, b->from);
     const struct episode *e = p ? episode_at(t, p, b->time) : NULL;

@@ -542,6 +542,20 @@ static void idle_under_another_label(void **state) {
         "complete 0..7 self 0: Aa 0..7 self 7, We 4..5 self 1;");
 }
 
+// S has spawned for A's, which raises its clock, nobody knows how far: what it sent to W may have
+// come right behind that. Or S has had an answer since, at B's under the same label.
+static void sent_behind_a_spawn(void **state) {
+    (void)state;
+    const char *begin = "enter 1 A a 0 1; call 1 S d 1 A 5;";
+    const char *end = "ret S d 2; ret A a 3; enter 2 B a 4; call 1 S d 6 B 20; "
+                      "call 1 W e 7 S 160 159; ret W e 8; ret S d 9; ret B a 10";
+    finishes_with(begin, "spawn 1 S C 1.2;", end, "incomplete 0..3;incomplete 4..10;");
+    finishes_with(
+        begin, "", end,
+        "complete 0..3 self 0: Aa 0..3 self 1, >Sd 1..2 self 1 wait 1;"
+        "complete 4..10 self 0: Ba 4..10 self 1, >Sd 6..9 self 1 wait 2, >>We 7..8 self 1 wait 1;");
+}
+
 // A label that is not known yet came from a process which is at a request's call, or was lent by
 // one: it is not the sender's own.
 static void new_label_from_work(void **state) {
@@ -841,6 +855,7 @@ int main(void) {
         cmocka_unit_test(queued_behind_an_answer),
         cmocka_unit_test(sent_later_than_it_seemed),
         cmocka_unit_test(begun_since_then),
+        cmocka_unit_test(sent_behind_a_spawn),
         cmocka_unit_test(idle_under_another_label),
         cmocka_unit_test(answers),
         cmocka_unit_test(said),
