@@ -39,6 +39,8 @@ static inline void requests_doubt_perhaps(struct tracker *t, uint32_t one, uint3
 // What is known of a label that is lent; NULL: it is not. The pool's, good until the next one is
 // lent.
 struct lent *lent_find(const struct tracker *t, uint64_t label);
+// Whether a label is known to be lent to a request.
+bool has_borrowed(const struct tracker *t, uint32_t index, uint64_t label);
 // A call came under a lent label, from a process of which nothing is known.
 void lent_stranger(struct lent *lent, int64_t time);
 

@@ -137,7 +137,7 @@ static void look_for_label(void *context, uint32_t i, const struct span_record *
     b->found = b->found || (record->tier == RECORD_LENT && (uint64_t)record->start == b->label);
 }
 
-static bool has_borrowed(const struct tracker *t, uint32_t index, uint64_t label) {
+bool has_borrowed(const struct tracker *t, uint32_t index, uint64_t label) {
     struct borrowing b = {label, false};
     if (request_at(t, index)->borrowed) {
         each_record(t, request_at(t, index), &b, look_for_label);

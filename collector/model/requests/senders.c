@@ -64,16 +64,18 @@ static const struct episode *episode_sent(const struct tracker *t, const struct 
 }
 
 // Nobody can tell at which of these episodes, from the latest on, or of a later one, for which the
-// call is taken, its sender sent it: of those for which it showed the label.
+// call is taken, its sender sent it: of those for which somebody is known to have shown the label.
 static void doubt_earlier(struct tracker *t, const struct brought *b, uint32_t index,
                           const struct episode *e) {
     bool more = true;
     for (int n = 0; e && more && n < LOOKED_BACK; n++) {
         uint32_t other = work_settled(t, e->request, e->generation);
-        if (other != SLAB_NONE && other != index && e->label == b->label) {
+        bool there = other != SLAB_NONE && other != index;
+        if (there && (e->label == b->label || has_borrowed(t, other, b->label))) {
             requests_doubt_perhaps(t, index, other);
         }
-        more = sent_unclear(b, e->clock, e->got) || sent_before(b, e->clock, e->got);
+        more = clock_unclear(b->serial, e->clock) || sent_unclear(b, e->clock, e->got) ||
+               sent_before(b, e->clock, e->got);
         e = episode_find(t, e->before);
     }
 }
@@ -97,8 +99,7 @@ static uint32_t of_sender_before(struct tracker *t, const struct brought *b, uin
 // The sender was at `open`, which the label does not say.
 static uint32_t of_sender_at_work(struct tracker *t, const struct brought *b, uint32_t labelled,
                                   bool own, const struct work *open) {
-    bool highest = b->serial == MESSAGE_LAST_SERIAL && open->clock == MESSAGE_LAST_SERIAL;
-    bool told = b->serial > 0 && open->clock > 0 && !highest;
+    bool told = b->serial > 0 && open->clock > 0 && !clock_unclear(b->serial, open->clock);
     // an answer to what it sent at this would have a higher serial
     bool early = told && b->previous > 0 && b->previous <= open->clock;
     // and what it sent at this before any answer had come is known, and had a higher one
@@ -149,7 +150,13 @@ static uint32_t of_idle_sender(struct tracker *t, const struct brought *b, uint3
         }
         requests_doubt_perhaps(t, labelled, last);
     }
-    return last != SLAB_NONE && e->own ? last : of_stranger(t, b, labelled);
+    if (last == SLAB_NONE || !e->own) {
+        return of_stranger(t, b, labelled);
+    }
+    if (clock_unclear(b->serial, e->clock)) {
+        doubt_earlier(t, b, last, episode_find(t, e->before));
+    }
+    return last;
 }
 
 // The request that a process was at under a label. Of several that have been this label's own it is

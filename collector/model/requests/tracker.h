@@ -434,6 +434,11 @@ static inline uint64_t clock_spawned(uint64_t clock) {
     bool low = clock > 0 && clock < MESSAGE_LAST_SERIAL >> (TAG_BITS + 1);
     return low ? (clock + 2) << TAG_BITS | TAG : clock;
 }
+// Whether nobody can tell if a message was sent before or after its sender had a clock: both are as
+// high as can be told.
+static inline bool clock_unclear(uint64_t serial, uint64_t clock) {
+    return serial == MESSAGE_LAST_SERIAL && clock == MESSAGE_LAST_SERIAL;
+}
 // Whether a clock looks like one that a spawn has left.
 static inline bool clock_is_spawned(uint64_t clock) {
     return clock > TAG && (clock & TAG) == TAG;

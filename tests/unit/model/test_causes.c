@@ -556,6 +556,22 @@ static void sent_behind_a_spawn(void **state) {
         "complete 4..10 self 0: Ba 4..10 self 1, >Sd 6..9 self 1 wait 2, >>We 7..8 self 1 wait 1;");
 }
 
+// B's serials are as high as can be told. It was lent M's label at its first request, and has ended
+// another one since: at which of them it sent this to W nobody can tell.
+static void serials_at_the_top(void **state) {
+    (void)state;
+    const char *begin = "enter 4 M a 0; enter 1 B a 1 281474976710655;";
+    const char *end = "ret B a 4; enter 2 B a 5 281474976710655; ret B a 6; "
+                      "call 4 W e 7 B 281474976710655; ret W e 8; ret M a 9";
+    const char *lent = "call 4 S d 2 B 281474976710655; ret S d 3;";
+    finishes_with(begin, lent, end,
+                  "incomplete 1..4;incomplete 5..8;complete 0..9 self 0: Ma 0..9 self 9;");
+    finishes_with(begin, "", end,
+                  "complete 1..4 self 0: Ba 1..4 self 3;"
+                  "complete 5..6 self 0: Ba 5..6 self 1, >We 7..8 self 0 async wait 1;"
+                  "complete 0..9 self 0: Ma 0..9 self 9;");
+}
+
 // A label that is not known yet came from a process which is at a request's call, or was lent by
 // one: it is not the sender's own.
 static void new_label_from_work(void **state) {
@@ -856,6 +872,7 @@ int main(void) {
         cmocka_unit_test(sent_later_than_it_seemed),
         cmocka_unit_test(begun_since_then),
         cmocka_unit_test(sent_behind_a_spawn),
+        cmocka_unit_test(serials_at_the_top),
         cmocka_unit_test(idle_under_another_label),
         cmocka_unit_test(answers),
         cmocka_unit_test(said),
