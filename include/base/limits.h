@@ -120,6 +120,9 @@
 // and among them those without an open call: the memory of many more would be slower than to take
 // them up again.
 #define LIMIT_IDLE_PROCESSES 10000u
+// Processes that were forgotten so are remembered with what they were at last, 16 bytes each: what
+// they have sent may still come.
+#define LIMIT_FORGOTTEN_PROCESSES 16384u
 // Closed tokens that are remembered, so that what comes late is counted as stale and opens nothing.
 #define LIMIT_CLOSED_TOKENS 32768u
 // What processes were at lately, of all nodes, 64 bytes each: messages of a process may overtake

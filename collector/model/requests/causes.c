@@ -49,12 +49,20 @@ static bool begun_since(const struct process *p, const struct request *r,
            p->begun_clock < MESSAGE_LAST_SERIAL && call->serial >= p->begun_clock;
 }
 
+// A call goes by its label, from a process of which nothing is known.
+static void unknown_sender(struct tracker *t, uint32_t index, const struct tracker_call *call) {
+    request_at(t, index)->strangers = true;
+    if (t->forgets) {
+        forgotten_doubt(t, index, call->from, call->time);
+    }
+}
+
 // Whether the label says what the sender, as far as its messages have come, is at.
 static bool label_fits(struct tracker *t, const struct process *p, struct process *from,
                        const struct tracker_call *call, uint32_t index) {
     struct request *r = request_at(t, index);
     if (!from) {
-        r->strangers = true;
+        unknown_sender(t, index, call);
         return !t->lends || !lent_find(t, call->token);
     }
     if (from == p && p->work == SLAB_NONE) {
@@ -102,8 +110,10 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
         !closed_lately(t, call->token)) {
         index = request_for(t, call->token, call->time, tier);
         if (index != SLAB_NONE) {
-            request_at(t, index)->strangers = !sender;
             request_at(t, index)->unasked = sender == p;
+            if (!sender) {
+                unknown_sender(t, index, call);
+            }
         }
         return index;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files that tell whose work a call is have of each other: lent_labels.c, work.c,
-// children.c, senders.c, ahead.c, pieces.c and causes.c, each of which uses those before it.
+// children.c, forgotten.c, senders.c, ahead.c, pieces.c and causes.c, each of which uses those
+// before it.
 #pragma once
 
 #include "tracker.h"
@@ -96,6 +97,12 @@ bool worked_for(const struct tracker *t, uint32_t index, uint64_t pid, uint64_t 
 // A piece is joined to a request: what it spawned under another one's label are that one's
 // children.
 void children_move(struct tracker *t, const struct request *piece, uint32_t index);
+
+// -- forgotten.c ----------------------------------------------------------------------------------
+
+// A call goes by its label to this request, from a process of which nothing is known: if that was
+// forgotten lately it may have been at what it did last, and both are in doubt.
+void forgotten_doubt(struct tracker *t, uint32_t index, uint64_t from, int64_t time);
 
 // -- senders.c ------------------------------------------------------------------------------------
 

@@ -158,7 +158,7 @@ void tracker_return(struct tracker *t, uint64_t pid, uint16_t tier, bool error, 
     // are very many.
     if (p->top == SLAB_NONE && t->pool->processes.used > LIMIT_IDLE_PROCESSES && p->web_open == 0 &&
         !alive(t, p->begun, p->begun_generation)) {
-        process_forget(t, p);
+        process_leave(t, p);
     }
 }
 

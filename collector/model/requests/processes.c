@@ -58,9 +58,14 @@ void process_forget(struct tracker *t, struct process *p) {
     POOL_GIVE(t, processes, index);
 }
 
+void process_leave(struct tracker *t, struct process *p) {
+    remember_forgotten(t, p);
+    process_forget(t, p);
+}
+
 void process_dies(struct tracker *t, struct process *p) {
     if (t->pool->processes.used > LIMIT_IDLE_PROCESSES) {
-        process_forget(t, p);
+        process_leave(t, p);
         return;
     }
     pieces_settle(t, p, INT64_MAX);

@@ -26,7 +26,8 @@ struct request_pool *request_pool_new(void) {
     p->closed = calloc(LIMIT_CLOSED_TOKENS, sizeof *p->closed);
     p->episodes = calloc(LIMIT_EPISODES, sizeof *p->episodes);
     p->lent = calloc(LIMIT_LENT_LABELS, sizeof *p->lent);
-    if (!p->tree || !p->places || !p->closed || !p->episodes || !p->lent) {
+    p->forgotten = calloc(LIMIT_FORGOTTEN_PROCESSES, sizeof *p->forgotten);
+    if (!p->tree || !p->places || !p->closed || !p->episodes || !p->lent || !p->forgotten) {
         request_pool_free(p);
         return NULL;
     }
@@ -46,6 +47,7 @@ void request_pool_free(struct request_pool *p) {
         free(p->closed);
         free(p->episodes);
         free(p->lent);
+        free(p->forgotten);
         free(p);
     }
 }

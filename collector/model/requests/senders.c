@@ -10,6 +10,7 @@ static uint32_t of_stranger(struct tracker *t, const struct brought *b, uint32_t
     }
     if (labelled != SLAB_NONE) {
         request_at(t, labelled)->strangers = true;
+        forgotten_doubt(t, labelled, b->from, b->time);
     }
     return labelled;
 }

@@ -25,7 +25,9 @@ enum {
     LATEST = 256,
     GAPS = 32,
     LOSSES = 1024,
-    LENT_STRANGERS = 4
+    LENT_STRANGERS = 4,
+    FORGOTTEN_WAYS = 4,
+    FORGOTTEN_SHIFT = 20
 };
 
 // Spans and spawns of a request, for each span what it lost to garbage collection and scheduling,
@@ -232,6 +234,13 @@ struct lent {
     uint32_t count; // of such calls
 };
 
+// A process that was forgotten as there were so many.
+struct forgotten {
+    uint64_t key;
+    uint32_t episode; // number of its latest, 0: none
+    uint32_t at;      // when, FORGOTTEN_SHIFT bits less than ns
+};
+
 struct request_pool {
     struct slab requests;
     struct slab names;
@@ -247,6 +256,8 @@ struct request_pool {
     struct episode *episodes; // of all nodes: LIMIT_EPISODES, each at the place that its number has
     struct lent *lent;        // of all nodes: LIMIT_LENT_LABELS, in sets as those of `closed`
     uint32_t episode_count;   // the number of the latest
+    struct forgotten *forgotten; // of all nodes: LIMIT_FORGOTTEN_PROCESSES, in sets as well
+    uint32_t overlooked; // episode_count when one of them made room that had an episode still there
     uint32_t nodes_made;
     uint32_t generation;
     bool shared; // no node may take all of it
@@ -308,6 +319,7 @@ struct tracker {
     bool lends;            // labels were seen to be lent,
     int64_t lent_at;       // and when they were last, with no loss that may have made it seem so
     bool blind;            // calls came whose returns have no values
+    bool forgets;          // processes were forgotten, as there were so many
     struct gap gaps[GAPS]; // in the order of time; the first stands for all before it
     uint32_t gap_count;
     struct ahead ahead[LIMIT_CALLS_AHEAD]; // from the first on, round
@@ -451,6 +463,11 @@ static inline struct episode *episode_new(struct tracker *t, struct process *p, 
     p->episode = pool->episode_count;
     return &pool->episodes[p->episode % LIMIT_EPISODES];
 }
+
+// -- forgotten.c ----------------------------------------------------------------------------------
+
+// A process is forgotten, as there are so many.
+void remember_forgotten(struct tracker *t, const struct process *p);
 
 // -- requests.c -----------------------------------------------------------------------------------
 
@@ -607,6 +624,8 @@ static inline struct process *process_for(struct tracker *t, uint64_t pid, int64
     return p;
 }
 void process_forget(struct tracker *t, struct process *p);
+// The same for want of room: what it has sent may still come (causes.h).
+void process_leave(struct tracker *t, struct process *p);
 // It is dead, with nothing open. Calls that it asked for may still come: what it was at is known as
 // long as that of idle ones.
 void process_dies(struct tracker *t, struct process *p);

@@ -556,6 +556,59 @@ static void sent_behind_a_spawn(void **state) {
         "complete 4..10 self 0: Ba 4..10 self 1, >Sd 6..9 self 1 wait 2, >>We 7..8 self 1 wait 1;");
 }
 
+// So many calls that everything is overwritten that is remembered of a process without open calls:
+// of one, or one of each of so many that those that were forgotten make room, too.
+static void call_often(struct script *s, bool others) {
+    enum { CALLS = 4 * LIMIT_FORGOTTEN_PROCESSES, EACH = 10000 };
+    _Static_assert(CALLS > LIMIT_EPISODES, "all are overwritten");
+    for (uint32_t i = 0; i < CALLS; i++) {
+        uint64_t pid = others ? 100000 + i : 1000;
+        tracker_call(
+            s->tracker,
+            &(struct tracker_call){
+                .pid = pid, .token = 10 + i / EACH, .from = pid, .time = script_ns(3), .tier = 1});
+        tracker_return(s->tracker, pid, 1, false, script_ns(3));
+    }
+}
+
+// So many processes have calls open that S is forgotten when it has none. Where labels are lent,
+// what it sent before is in doubt as if it was known.
+static void forgotten_sender(void **state) {
+    (void)state;
+    const struct {
+        bool lent, crowd, often, others;
+        const char *b, *a;
+    } cases[] = {
+        {true, true, false, false, "incomplete 1..6;", "incomplete 0..7;"},
+        {true, false, false, false, "incomplete 1..6;", "incomplete 0..7;"},
+        {false, true, false, false, NULL, NULL},
+        // what it was at is no longer known
+        {true, true, true, false, NULL, "incomplete 0..7;"},
+        {true, false, true, false, NULL, "incomplete 0..7;"},
+        {true, true, true, true, NULL, "incomplete 0..7;"},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct script *s = script_new(true, 0);
+        script_run(s, cases[i].lent ? somebody_lends : "");
+        for (uint64_t pid = 1001; pid <= 1000 + LIMIT_IDLE_PROCESSES && cases[i].crowd; pid++) {
+            tracker_call(s->tracker,
+                         &(struct tracker_call){.pid = pid, .token = 9, .from = pid, .tier = 1});
+        }
+        script_run(s, "enter 1 A a 0; enter 2 B a 1; call 2 S d 2 B 5; ret S d 3;");
+        if (cases[i].often) {
+            call_often(s, cases[i].others);
+        }
+        script_run(s, "call 1 W e 4 S 9; ret W e 5; ret B a 6; ret A a 7; now 1200");
+        char expected[400];
+        snprintf(expected, sizeof expected, "%s%s%s", cases[i].lent ? lending_done : "",
+                 cases[i].b ? cases[i].b
+                            : "complete 1..6 self 0: Ba 1..6 self 3, >Sd 2..3 self 1 wait 1;",
+                 cases[i].a ? cases[i].a : "complete 0..7 self 0: Aa 0..7 self 7, We 4..5 self 1;");
+        script_expect(s, expected);
+        script_free(s);
+    }
+}
+
 // B's serials are as high as can be told. It was lent M's label at its first request, and has ended
 // another one since: at which of them it sent this to W nobody can tell.
 static void serials_at_the_top(void **state) {
@@ -872,6 +925,7 @@ int main(void) {
         cmocka_unit_test(sent_later_than_it_seemed),
         cmocka_unit_test(begun_since_then),
         cmocka_unit_test(sent_behind_a_spawn),
+        cmocka_unit_test(forgotten_sender),
         cmocka_unit_test(serials_at_the_top),
         cmocka_unit_test(idle_under_another_label),
         cmocka_unit_test(answers),
