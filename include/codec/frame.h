@@ -29,26 +29,20 @@ enum { FRAME_HEADER = 5, FRAME_PARTIAL = 0, FRAME_BAD = -1, FRAME_OP_DROPPED = 1
 // only), FRAME_PARTIAL when more are needed, FRAME_BAD when this is no trace stream: another op, or
 // a claim over LIMIT_FRAME_CLAIM.
 static inline long frame_next(struct slice bytes, struct frame *frame) {
-    if (bytes.len > 0 && bytes.data[0] > FRAME_OP_DROPPED) {
-        return FRAME_BAD;
-    }
     if (bytes.len < FRAME_HEADER) {
-        return FRAME_PARTIAL;
+        return bytes.len > 0 && bytes.data[0] > FRAME_OP_DROPPED ? FRAME_BAD : FRAME_PARTIAL;
     }
     struct cursor c = cursor_of(bytes.data, bytes.len);
     uint8_t op = cursor_u8(&c);
     uint32_t size = cursor_u32(&c);
     *frame = (struct frame){.size = size};
-    if (op == FRAME_OP_DROPPED) {
+    if (op != 0) {
         frame->kind = size == 0 ? FRAME_END : FRAME_DROPPED;
-        return FRAME_HEADER;
-    }
-    if (size > LIMIT_FRAME_CLAIM) {
-        return FRAME_BAD;
+        return op == FRAME_OP_DROPPED ? FRAME_HEADER : FRAME_BAD;
     }
     if (size > LIMIT_FRAME_BYTES) {
         frame->kind = FRAME_OVERSIZED;
-        return FRAME_HEADER;
+        return size <= LIMIT_FRAME_CLAIM ? FRAME_HEADER : FRAME_BAD;
     }
     const uint8_t *body = cursor_claim(&c, size);
     if (!body) {
