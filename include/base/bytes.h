@@ -42,8 +42,8 @@ static inline bool bytes_equal(const uint8_t *a, const uint8_t *b, size_t n) {
     if (n < 16) {
         return memcmp(a, b, n) == 0;
     }
-    bytes_16 differ = bytes_differ_16(a + n - 16, b + n - 16);
-    for (size_t i = 0; i + 16 < n; i += 16) {
+    bytes_16 differ = bytes_differ_16(a, b) | bytes_differ_16(a + n - 16, b + n - 16);
+    for (size_t i = 16; i + 16 < n; i += 16) {
         differ |= bytes_differ_16(a + i, b + i);
     }
     return (differ[0] | differ[1]) == 0;
