@@ -139,10 +139,19 @@ static inline bool covers(const struct histogram *h, uint32_t bucket) {
     return bucket >= h->first && bucket - h->first < h->len;
 }
 
+// histogram_add outside of the window. Apart, so that the rest needs no stack frame.
+__attribute__((noinline)) static bool add_outside(struct histogram *h, uint32_t bucket) {
+    if (!span(h, bucket, bucket)) {
+        return false;
+    }
+    h->counts[(bucket >> h->coarse) - h->first]++;
+    return true;
+}
+
 bool histogram_add(struct histogram *h, uint64_t ns) {
     uint32_t bucket = histogram_bucket(ns);
-    if (!covers(h, bucket >> h->coarse) && !span(h, bucket, bucket)) {
-        return false;
+    if (!covers(h, bucket >> h->coarse)) {
+        return add_outside(h, bucket);
     }
     h->counts[(bucket >> h->coarse) - h->first]++;
     return true;
