@@ -93,20 +93,25 @@ static int by_start(const void *a, const void *b, void *context) {
     return i < j ? -1 : 1; // arrival order is exact within a process
 }
 
-// Fills order, position and sorted. Mostly the spans come sorted; then they stay where they are,
-// and the two arrays swap names.
-static void sort_spans(struct request_tree *t, uint32_t count) {
-    enum { FEW = 32 };
-    uint32_t sorted = 1;
-    while (sorted < count && t->spans[sorted - 1].start <= t->spans[sorted].start) {
-        sorted++;
-    }
-    if (sorted >= count) {
-        for (uint32_t i = 0; i < count; i++) {
-            t->position[i] = i;
+// Whether the spans come in order of start, with parents before them.
+static bool in_order(const struct span *spans, uint32_t count) {
+    int64_t latest = INT64_MIN;
+    for (uint32_t i = 0; i < count; i++) {
+        if (spans[i].start < latest || spans[i].parent + 1 > i) { // SPAN_NONE + 1 is 0
+            return false;
         }
+        latest = spans[i].start;
+    }
+    return true;
+}
+
+// Fills sorted. Mostly the spans come in order; then they stay where they are, and the two arrays
+// swap names. Else fills order and position, too, and returns true.
+static bool sort_spans(struct request_tree *t, uint32_t count) {
+    enum { FEW = 32 };
+    if (in_order(t->spans, count)) {
         swap_spans(t);
-        return;
+        return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         t->order[i] = i;
@@ -127,6 +132,21 @@ static void sort_spans(struct request_tree *t, uint32_t count) {
         t->position[t->order[i]] = i;
         t->sorted[i] = t->spans[t->order[i]];
     }
+    return true;
+}
+
+// The spans have moved: names the parents that the stacks tell by their new places.
+static void move_parents(struct request_tree *t, const struct tree_request *request) {
+    for (uint32_t i = 0; i < request->count; i++) {
+        uint32_t parent = t->sorted[i].parent;
+        t->sorted[i].parent =
+            parent == SPAN_NONE || t->position[parent] >= i ? SPAN_NONE : t->position[parent];
+    }
+    struct spawn *spawns = span_parents_spawns(t->parents);
+    for (uint32_t i = 0; i < request->spawns; i++) {
+        spawns[i].parent =
+            spawns[i].parent == SPAN_NONE ? SPAN_NONE : t->position[spawns[i].parent];
+    }
 }
 
 // Lists each span's children in order of start.
@@ -144,21 +164,6 @@ static void list_children(struct request_tree *t, uint32_t count) {
         }
         t->last_child[parent] = i;
     }
-}
-
-// Fills in the parents, first those that the stacks tell.
-static void find_parents(struct request_tree *t, const struct tree_request *request) {
-    for (uint32_t i = 0; i < request->count; i++) {
-        uint32_t parent = t->sorted[i].parent;
-        t->sorted[i].parent =
-            parent == SPAN_NONE || t->position[parent] >= i ? SPAN_NONE : t->position[parent];
-    }
-    struct spawn *spawns = span_parents_spawns(t->parents);
-    for (uint32_t i = 0; i < request->spawns; i++) {
-        spawns[i].parent =
-            spawns[i].parent == SPAN_NONE ? SPAN_NONE : t->position[spawns[i].parent];
-    }
-    span_parents_find(t->parents, t->sorted, request);
 }
 
 // Whether a span is the outermost of its tier, by a look at each one above it.
@@ -243,8 +248,10 @@ struct tree_times request_tree_build(struct request_tree *t, const struct tree_r
     uint32_t count = request->count;
     int64_t duration = request->end - request->begin, until = request->begin;
     struct tree_times times = {.uncovered = duration, .parallel = -duration};
-    sort_spans(t, count);
-    find_parents(t, request);
+    if (sort_spans(t, count)) {
+        move_parents(t, request);
+    }
+    span_parents_find(t->parents, t->sorted, request);
     t->waited_count = 0;
     for (uint32_t i = 0; i < count; i++) { // in order of start: parents first
         struct span *span = &t->sorted[i];
