@@ -148,8 +148,12 @@ static uint32_t spread(struct tracker *t, const struct request *r) {
 // false when that is not the one that should have, or did not return.
 static bool rooted(const struct tracker *t, struct request *r, const struct span *spans) {
     uint32_t first = 0;
+    int64_t earliest = spans[0].start;
     for (uint32_t i = 1; i < r->spans; i++) {
-        first = spans[i].start < spans[first].start ? i : first;
+        if (spans[i].start < earliest) {
+            earliest = spans[i].start;
+            first = i;
+        }
     }
     if (r->spans == 0 || spans[first].open ||
         (t->options.entry != TIER_NONE && spans[first].tier != t->options.entry)) {
