@@ -48,7 +48,7 @@ struct sender {
 
 struct span_parents {
     struct worker *workers; // PROCESSES
-    uint64_t pids[FEW];     // of the first of them, close together
+    uint64_t pids[FEW + 1]; // of the first of them, close together
     struct sender *senders; // SENDERS
     struct spawn *spawns;   // LIMIT_SPAWNS_PER_REQUEST
     uint32_t *given;        // LIMIT_SPANS_PER_REQUEST: span -> the next in the list that it is in
@@ -96,18 +96,19 @@ struct spawn *span_parents_spawns(struct span_parents *p) {
 
 // -- processes ------------------------------------------------------------------------------------
 
-static inline uint32_t worker_index(const struct span_parents *p, uint64_t pid) {
+static inline uint32_t worker_index(struct span_parents *p, uint64_t pid) {
     if (p->worker_count > FEW) {
         return map_get(&p->by_pid, pid);
     }
+    p->pids[p->worker_count] = pid; // where the search ends in any case
     uint32_t i = 0;
-    while (i < p->worker_count && p->pids[i] != pid) {
+    while (p->pids[i] != pid) {
         i++;
     }
     return i < p->worker_count ? i : MAP_NONE;
 }
 
-static inline struct worker *worker_find(const struct span_parents *p, uint64_t pid) {
+static inline struct worker *worker_find(struct span_parents *p, uint64_t pid) {
     uint32_t i = worker_index(p, pid);
     return i == MAP_NONE ? NULL : &p->workers[i];
 }
@@ -128,9 +129,6 @@ static inline struct worker *worker_for(struct span_parents *p, uint64_t pid) {
     }
     if (p->worker_count == PROCESSES) { // only without memory for the index, see below
         return &p->workers[0];
-    }
-    if (p->worker_count < FEW) {
-        p->pids[p->worker_count] = pid;
     }
     struct worker *w = &p->workers[p->worker_count++];
     *w = (struct worker){.pid = pid,
@@ -210,7 +208,7 @@ static const struct spawn *spawn_of(const struct span_parents *p, uint64_t child
 }
 
 // Whether a process works for another one, if only by way of others.
-static bool works_for(const struct span_parents *p, const struct worker *w, uint64_t pid) {
+static bool works_for(struct span_parents *p, const struct worker *w, uint64_t pid) {
     for (uint32_t n = 0; w && n < DEEPEST; n++) {
         if (had_work_of(p, w, pid)) {
             return true;
