@@ -24,8 +24,8 @@ struct request_tree {
     struct moments {
         int64_t from, to;
     } * waited;
-    uint32_t waited_count;
-    int64_t *until_above; // what until_of_tier was before the span
+    struct moments *waited_end; // behind the last of them
+    int64_t *until_above;       // what until_of_tier was before the span
     // latest end of the tier's spans above the one looked at; INT64_MIN: none
     int64_t until_of_tier[TIERS];
 };
@@ -211,12 +211,13 @@ static void find_outermost(struct request_tree *t, uint32_t count) {
 // less than before.
 static int64_t wait_once(struct request_tree *t, int64_t from, int64_t to) {
     int64_t fresh = to - from;
-    while (t->waited_count > 0 && t->waited[t->waited_count - 1].to >= from) {
-        struct moments *last = &t->waited[--t->waited_count];
-        fresh -= last->to - (last->from > from ? last->from : from);
-        from = last->from < from ? last->from : from;
+    struct moments *end = t->waited_end;
+    for (; end > t->waited && end[-1].to >= from; end--) {
+        fresh -= end[-1].to - (end[-1].from > from ? end[-1].from : from);
+        from = end[-1].from < from ? end[-1].from : from;
     }
-    t->waited[t->waited_count++] = (struct moments){from, to};
+    *end = (struct moments){from, to};
+    t->waited_end = end + 1;
     return fresh;
 }
 
@@ -252,7 +253,7 @@ struct tree_times request_tree_build(struct request_tree *t, const struct tree_r
         move_parents(t, request);
     }
     span_parents_find(t->parents, t->sorted, request);
-    t->waited_count = 0;
+    t->waited_end = t->waited;
     for (uint32_t i = 0; i < count; i++) { // in order of start: parents first
         struct span *span = &t->sorted[i];
         struct span *parent = span->parent != SPAN_NONE ? &t->sorted[span->parent] : NULL;
