@@ -82,69 +82,50 @@ static void count_whole(struct stat_row *row, const struct request_result *r) {
     }
 }
 
-// Counts a request's spans by tier.
+// The row of a position in the tree, NULL: none can be had.
+static struct path_row *path_row_of(const struct account *a, const struct request_result *r,
+                                    int64_t bucket, uint32_t path) {
+    struct path_row *row = stats_path(a->stats, bucket, a->node, r->identity, path);
+    if (!row &&
+        !r->remote) { // past the cap of rows; so the sums over paths stay those of the tiers
+        row = stats_path(a->stats, bucket, a->node, IDENTITY_OTHER, PATH_OTHER);
+    }
+    return row;
+}
+
+// Counts a request's spans by tier and by their position in its tree.
 // Returns the calls of which nobody can tell whether they ended by an exception.
-static uint64_t count_tiers(const struct account *a, const struct request_result *r,
+static uint64_t count_spans(const struct account *a, const struct request_result *r,
                             int64_t bucket) {
-    struct {
-        uint16_t tier;
-        struct stat_row *row;
-    } seen[LIMIT_TIER_NAMES +
-           1]; // the rows of the request's tiers, so that a tier of many calls is looked up once
-    uint32_t known = 0;
-    uint64_t unknown = 0;
+    uint32_t path[LIMIT_SPANS_PER_REQUEST];
+    uint64_t number = stats_number(a->stats), unknown = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         const struct span *span = &r->spans[i];
+        uint32_t above = span->parent == SPAN_NONE ? PATH_ROOT : path[span->parent];
+        path[i] = a->paths ? paths_below(a->paths, a->node, above, span->tier) : PATH_ROOT;
         if (span->open) {
             continue; // goes on after the request was closed, and is a stale call
         }
         unknown += span->blind && !span->error;
-        uint32_t k = 0;
-        while (k < known && seen[k].tier != span->tier) {
-            k++;
+        uint64_t duration = (uint64_t)(span->end - span->start);
+        struct stat_row *row = row_of(a, bucket, r->identity, span->tier);
+        if (row) {
+            add_span(row, span, duration, row->counted != number);
+            row->counted = number;
         }
-        bool first = k == known;
-        if (first) {
-            seen[known].tier = span->tier;
-            seen[known++].row = row_of(a, bucket, r->identity, span->tier);
-        }
-        if (seen[k].row) {
-            add_span(seen[k].row, span, (uint64_t)(span->end - span->start), first);
+        struct path_row *path_row = a->paths ? path_row_of(a, r, bucket, path[i]) : NULL;
+        if (path_row) {
+            add_path(path_row, span, duration, path[i] == above);
         }
     }
     return unknown;
-}
-
-// Counts a request's spans by their position in its tree.
-static void count_paths(const struct account *a, const struct request_result *r, int64_t bucket) {
-    uint32_t path[LIMIT_SPANS_PER_REQUEST];
-    for (uint32_t i = 0; i < r->count; i++) {
-        const struct span *span = &r->spans[i];
-        uint32_t above = span->parent == SPAN_NONE ? PATH_ROOT : path[span->parent];
-        path[i] = paths_below(a->paths, a->node, above, span->tier);
-        if (span->open) {
-            continue;
-        }
-        struct path_row *row = stats_path(a->stats, bucket, a->node, r->identity, path[i]);
-        // past the cap of rows; so the sums over paths stay those of the tiers
-        if (!row && !r->remote) {
-            row = stats_path(a->stats, bucket, a->node, IDENTITY_OTHER, PATH_OTHER);
-        }
-        if (row) {
-            add_path(row, span, (uint64_t)(span->end - span->start), path[i] == above);
-        }
-    }
 }
 
 // Returns the calls of which nobody can tell whether they ended by an exception.
 static uint64_t count_complete(const struct account *a, const struct request_result *r,
                                int64_t bucket) {
     count_whole(row_of(a, bucket, r->identity, TIER_TOTAL), r);
-    uint64_t unknown = count_tiers(a, r, bucket);
-    if (a->paths) {
-        count_paths(a, r, bucket);
-    }
-    return unknown;
+    return count_spans(a, r, bucket);
 }
 
 // The column that counts the requests that are incomplete for a reason.

@@ -43,8 +43,9 @@ static const uint32_t caps[KINDS] = {
     [KIND_KEPT] = LIMIT_KEPT_BYTES};
 
 struct stats {
-    uint32_t sets; // that share the caps
-    bool shared;   // by nodes of which none may take what others need
+    uint32_t sets;    // that share the caps
+    bool shared;      // by nodes of which none may take what others need
+    uint64_t numbers; // given by stats_number
     struct {
         uint32_t used;
         uint32_t own[LIMIT_NODES]; // of these
@@ -260,6 +261,10 @@ struct stat_row *stats_row(struct stats *s, struct stat_key key) {
         return row;
     }
     return row_missed(s, key, latest);
+}
+
+uint64_t stats_number(struct stats *s) {
+    return ++s->numbers;
 }
 
 void stats_count(struct stat_row *row, uint64_t ns) {

@@ -19,5 +19,5 @@ struct account {
 int64_t account_bucket(const struct account *a, int64_t time);
 // Counts a request in the ledger, and when it is complete in the statistics of its identity and of
 // _total, and its spans by position in the tree under its identity. A part of another node's
-// request counts under "_remote" alone. Takes 100 KB of stack.
+// request counts under "_remote" alone. Takes 80 KB of stack.
 void account_request(const struct account *a, const struct request_result *result);

@@ -81,6 +81,7 @@ struct stat_key {
 
 struct stat_row {
     struct stat_key key;
+    uint64_t counted; // stats_number of the request that was counted here last
     STAT_FIELDS
 };
 
@@ -228,6 +229,9 @@ void stats_reset(struct stats *s);
 // The row of a key, made when it is new; NULL at LIMIT_STAT_ROWS (of _other: half as many more) or
 // without memory.
 struct stat_row *stats_row(struct stats *s, struct stat_key key);
+// A number that no request before has got from here, and never 0: with it stat_row.counted tells
+// whether a request was counted in a row already.
+uint64_t stats_number(struct stats *s);
 // Counts one finished call of duration ns into a row's calls, durations, minimum and so on.
 void stats_count(struct stat_row *row, uint64_t duration_ns);
 // Adds rows of _total, each the sum of its bucket's, node's and tier's: once, when all is counted,
