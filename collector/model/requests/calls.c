@@ -15,10 +15,8 @@ static bool opens_again(struct tracker *t, const struct tracker_call *call,
 
 // Without markers: the span that is the request is the entry tier's first, or the first of all.
 static void find_root(struct tracker *t, struct request *r, const struct tracker_call *call) {
-    if (t->options.entry != TIER_NONE && call->tier != t->options.entry) {
-        return;
-    }
-    if (r->root == SPAN_NONE) {
+    bool entry = t->options.entry == TIER_NONE || call->tier == t->options.entry;
+    if (entry && !t->markers && !r->has_begin && r->phase != PHASE_PIECE) {
         r->root = r->count - 1;
         r->root_pid = call->pid;
     }
@@ -99,8 +97,7 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
 
 struct request_ref tracker_call(struct tracker *t, const struct tracker_call *call) {
     struct request_ref ref = take_call(t, call, call->tier);
-    const struct request *r = ref.index == SPAN_NONE ? NULL : request_at(t, ref.index);
-    if (!t->markers && r && !r->has_begin && r->phase != PHASE_PIECE) {
+    if (ref.index != SPAN_NONE && request_at(t, ref.index)->root == SPAN_NONE) {
         find_root(t, request_at(t, ref.index), call);
     }
     return ref;
