@@ -121,17 +121,20 @@ void remember_closed(struct tracker *t, uint64_t token) {
 bool closed_lately(const struct tracker *t, uint64_t token) {
     uint64_t key = closed_key(t, token);
     const uint64_t *set = closed_set(t, key);
-    bool found = false;
     for (int i = 0; i < CLOSED_WAYS; i++) {
-        found |= set[i] == key;
+        if (set[i] == key) {
+            return true;
+        }
     }
-    return found;
+    return false;
 }
 
 void forget_closed(struct tracker *t, uint64_t token) {
     uint64_t key = closed_key(t, token);
     uint64_t *set = closed_set(t, key);
     for (int i = 0; i < CLOSED_WAYS; i++) {
-        set[i] = set[i] == key ? 0 : set[i];
+        if (set[i] == key) {
+            set[i] = 0;
+        }
     }
 }
