@@ -175,6 +175,16 @@ static inline const uint8_t *read_token(const struct message_reader *r, const ui
     return previous > 0 ? p + previous : NULL;
 }
 
+// The identity in a call's note up to end. Returns its end, or NULL. Apart, so that the rest needs
+// no memory on the stack.
+__attribute__((noinline)) static const uint8_t *read_identity(const uint8_t *p, const uint8_t *end,
+                                                              struct message *m) {
+    struct cursor c = cursor_of(p, (size_t)(end - p));
+    m->note = term_take(&c);
+    m->note_kind = NOTE_IDENTITY;
+    return c.failed ? NULL : c.at;
+}
+
 // A call's note up to end: Token, {Token} or {Token, Identity}.
 static inline bool read_note(const struct message_reader *r, const uint8_t *p, const uint8_t *end,
                              struct message *m) {
@@ -187,10 +197,7 @@ static inline bool read_note(const struct message_reader *r, const uint8_t *p, c
     m->has_token = true;
     m->note_kind = NOTE_NONE;
     if (elements == 2 && p < end) {
-        struct cursor c = cursor_of(p, (size_t)(end - p));
-        m->note = term_take(&c);
-        m->note_kind = NOTE_IDENTITY;
-        p = c.failed ? NULL : c.at;
+        p = read_identity(p, end, m);
     }
     return p == end;
 }
