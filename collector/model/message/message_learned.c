@@ -43,10 +43,15 @@ static inline size_t head_bytes(const uint8_t *p, const uint8_t *end, size_t lea
     enum { TUPLE = 2, ARITY = 2, LEAST = 16 };
     size_t left = (size_t)(end - p);
     // the length's last byte stands before the text; longer atoms than 255 are none of these
-    size_t at = lead + p[lead - 1] + TUPLE;
-    at = at + lead <= left ? at + lead + p[at + lead - 1] : left;
-    at = at + lead <= left ? at + lead + p[at + lead - 1] : left;
-    size_t len = at + ARITY;
+    size_t at = lead + p[lead - 1] + TUPLE + lead;
+    if (at > left) {
+        return 0;
+    }
+    at += p[at - 1] + lead;
+    if (at > left) {
+        return 0;
+    }
+    size_t len = at + p[at - 1] + ARITY;
     return len <= left && len >= LEAST && len <= MESSAGE_HEAD_BYTES ? len : 0;
 }
 
