@@ -60,13 +60,14 @@ struct pipeline_node {
     struct message_reader reader;
     struct buffer partial; // the start of a frame whose rest is still to come
     struct frame_place place;
-    int64_t skipped;  // where the oversized frame begins that is passed over
-    int64_t latest;   // node time of the latest message
-    int64_t advanced; // node time of the last tracker_advance
-    bool lost;        // messages were lost, and none has come since
-    uint32_t gaps;    // data connections that lost some, and have brought none since
-    bool fresh;       // bytes came since the last tick
-    uint64_t ticked;  // messages when that was
+    int64_t skipped;    // where the oversized frame begins that is passed over
+    int64_t latest;     // node time of the latest message
+    int64_t advanced;   // node time of the last tracker_advance
+    int64_t advance_at; // and of the next, if messages tell the time
+    bool lost;          // messages were lost, and none has come since
+    uint32_t gaps;      // data connections that lost some, and have brought none since
+    bool fresh;         // bytes came since the last tick
+    uint64_t ticked;    // messages when that was
 
     struct live *live_rows;                     // NULL: nobody watches
     struct full_trace *full[LIMIT_FULL_TRACES]; // full_count of them
