@@ -76,7 +76,9 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
     if (open) {
         open->function = call->function;
         open->caller = call->caller;
-        open->blind += call->caller != 0;
+        if (call->caller != 0) {
+            open->blind++;
+        }
     }
     bool tells = tier != RECORD_SPAWN || index != SLAB_NONE; // a stale spawn tells nothing
     if (open && open->blind > 0 && open->below != SLAB_NONE && tells) {

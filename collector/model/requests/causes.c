@@ -272,7 +272,9 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
 
 uint32_t cause_find(struct tracker *t, struct process *p, const struct tracker_call *call,
                     uint16_t tier) {
-    t->blind |= call->caller != 0;
+    if (call->caller != 0) {
+        t->blind = true;
+    }
     uint32_t index = of_process(t, p, call, tier);
     p->clock = call->serial > p->clock ? call->serial : p->clock;
     if (p->top == SLAB_NONE) {
