@@ -93,8 +93,16 @@ static inline void pass_time(struct pipeline_node *n, int64_t time) {
     }
 }
 
+// Apart, as what follows.
+__attribute__((noinline)) static void full_size(const struct pipeline_node *n, size_t bytes) {
+    for (uint32_t i = 0; i < n->full_count; i++) {
+        full_trace_size(n->full[i], bytes);
+    }
+}
+
 // A message of the trace session that full traces have of their own: it is nobody else's.
-static bool handle_full(struct pipeline_node *n, const struct message *m) {
+__attribute__((noinline)) static bool handle_full(struct pipeline_node *n,
+                                                  const struct message *m) {
     int64_t time;
     if (!message_time(n, m, &time)) {
         return false;
@@ -111,8 +119,8 @@ static bool handle(struct pipeline_node *n, const struct message *m, size_t byte
     if (m->kind == MESSAGE_OTHER) {
         return true;
     }
-    for (uint32_t i = 0; i < n->full_count; i++) {
-        full_trace_size(n->full[i], bytes);
+    if (n->full_count > 0) {
+        full_size(n, bytes);
     }
     if (n->live && m->clock == MESSAGE_STRICT) {
         return handle_full(n, m);
