@@ -56,7 +56,7 @@ end_call(struct tracker *t, const struct call *call, bool error, int64_t time) {
         return NULL;
     }
     struct request *r = request_at(t, call->request);
-    struct span_record *span = span_at(t, call->chunk, call->span);
+    struct span_record *span = span_of(t, call);
     span->end = time > span->start ? time : span->start;
     span->open = false;
     span->error = error;
@@ -168,7 +168,7 @@ void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
         const struct call *call = call_at(t, p->top);
         p->returned = call->request;
         if (alive(t, call->request, call->generation)) {
-            struct span_record *spawn = span_at(t, call->chunk, call->span);
+            struct span_record *spawn = span_of(t, call);
             spawn->from = child;
             if (request_at(t, call->request)->token != p->label || is_piece(t, call->request)) {
                 cause_child(t, p, call->request, spawn);

@@ -147,8 +147,7 @@ static void add_cost(struct tracker *t, struct process *p, enum tracker_pause ki
         return;
     }
     struct call *top = call_at(t, innermost);
-    if (!alive(t, top->request, top->generation) ||
-        span_at(t, top->chunk, top->span)->start > since) {
+    if (!alive(t, top->request, top->generation) || span_of(t, top)->start > since) {
         return;
     }
     if (top->costs == SLAB_NONE) {

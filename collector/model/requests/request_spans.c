@@ -46,6 +46,7 @@ bool span_add(struct tracker *t, uint32_t index, struct call *call,
     call->generation = r->generation;
     call->span = record;
     call->chunk = r->last_chunk;
+    call->place = (uint16_t)(record % CHUNK_SPANS);
     r->spans += !spawn;
     r->open += !spawn;
     r->spawns += spawn;

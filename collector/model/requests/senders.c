@@ -24,7 +24,7 @@ static const struct span_record *entry_call(const struct tracker *t, const struc
     while (i != SLAB_NONE && (call_at(t, i)->request != p->begun || call_at(t, i)->span != root)) {
         i = call_at(t, i)->below;
     }
-    return i == SLAB_NONE ? NULL : span_at(t, call_at(t, i)->chunk, call_at(t, i)->span);
+    return i == SLAB_NONE ? NULL : span_of(t, call_at(t, i));
 }
 
 // The lowest serial that a process had since it began a request with an answer: the first one after

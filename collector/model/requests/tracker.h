@@ -153,9 +153,10 @@ struct call {
     uint32_t request;
     uint32_t generation;
     uint32_t span;  // record in the request
-    uint32_t chunk; // that holds it
+    uint32_t chunk; // that holds it,
+    uint16_t place; // and where in that
+    uint16_t depth; // calls below it
     uint32_t losses;
-    uint32_t depth;    // calls below it
     uint32_t function; // a hash of its function, and of
     uint32_t caller;   // the one that it returns to; 0: its return comes with a value
     uint32_t blind;    // calls from here down whose returns come without one
@@ -163,6 +164,8 @@ struct call {
     uint16_t requests; // how many times the request changes from here down to the last loss
     uint16_t tier;     // or RECORD_SPAWN
 };
+
+_Static_assert(LIMIT_CALL_DEPTH <= UINT16_MAX, "fits call.depth");
 
 // Time that a call lost while it was the innermost of its process, ns.
 struct call_costs {
@@ -348,6 +351,11 @@ static inline struct call *call_at(const struct tracker *t, uint32_t index) {
 
 static inline struct span_record *span_at(const struct tracker *t, uint32_t chunk, uint32_t span) {
     return &SLAB_AT(&t->pool->chunks, struct chunk, chunk)->spans[span % CHUNK_SPANS];
+}
+
+// The record of a call that has a request, which is alive.
+static inline struct span_record *span_of(const struct tracker *t, const struct call *call) {
+    return &SLAB_AT(&t->pool->chunks, struct chunk, call->chunk)->spans[call->place];
 }
 
 static inline bool alive(const struct tracker *t, uint32_t index, uint32_t generation) {
@@ -665,7 +673,7 @@ static inline struct call *push(struct tracker *t, struct process *p, uint16_t t
     *call = (struct call){.below = p->top,
                           .request = SLAB_NONE,
                           .losses = t->losses,
-                          .depth = below ? below->depth + 1 : 0,
+                          .depth = below ? (uint16_t)(below->depth + 1) : 0,
                           .blind = below ? below->blind : 0,
                           .costs = SLAB_NONE,
                           .requests = below && below->losses == t->losses ? below->requests : 0,

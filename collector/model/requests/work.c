@@ -75,7 +75,7 @@ static uint32_t open_call_at(const struct tracker *t, const struct process *p, i
     for (; i != SLAB_NONE; i = call_at(t, i)->below) {
         const struct call *call = call_at(t, i);
         if (call->tier != RECORD_SPAWN && alive(t, call->request, call->generation) &&
-            span_at(t, call->chunk, call->span)->start <= time && !left_open(t, p, call)) {
+            span_of(t, call)->start <= time && !left_open(t, p, call)) {
             break;
         }
     }
