@@ -265,9 +265,9 @@ store_pass_over(struct store *s, const struct row_place *at, const char *what, .
 // Closes the connection of a writer, and gives its lock of the file back. The path stays locked.
 void store_disconnect(struct store *s);
 
-// Brings a database of this version, 0 for a new one, to the last version of a list. Each step is
-// whole, or was not: the transaction of one that failed is open still, and ends with the
-// connection.
+// Brings a database of this version, 0 for a new one, to the last version of a list, in one
+// transaction: all steps are done, or none. When one has failed the transaction is open still, and
+// ends with the connection.
 bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count);
 
 // Asks for one integer; otherwise when there is no row, it is NULL, or the query fails.

@@ -228,18 +228,17 @@ static bool run(sqlite3 *db, const char *sql) {
 }
 
 bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count) {
-    for (int i = 0; i < count; i++) {
-        char mark[96];
-        if (list[i].version <= version) {
-            continue;
-        }
-        snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
-                 STORE_APPLICATION_ID, list[i].version);
-        if (!run(db, "BEGIN IMMEDIATE") || !run(db, list[i].sql) || !run(db, mark)) {
-            return false;
-        }
+    if (count == 0 || list[count - 1].version <= version) {
+        return true;
     }
-    return true;
+    bool ok = run(db, "BEGIN IMMEDIATE");
+    for (int i = 0; ok && i < count; i++) {
+        ok = list[i].version <= version || run(db, list[i].sql);
+    }
+    char mark[96];
+    snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
+             STORE_APPLICATION_ID, list[count - 1].version);
+    return ok && run(db, mark);
 }
 
 static enum store_status status_of(sqlite3 *db) {

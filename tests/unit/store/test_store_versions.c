@@ -221,6 +221,21 @@ static void test_a_step_that_fails_changes_nothing(void **state) {
     free(before);
 }
 
+// The last of several steps fails: none of those before it stays.
+static void test_all_steps_or_none(void **state) {
+    (void)state;
+    with_next[steps - 1].sql = "CREATE TABLE joules (a); CREATE TABLE joules (b)";
+    assert_false(migrated(with_next, steps)); // of a new file
+    expect_version(0);
+    fixture_expect("SELECT count(*) FROM sqlite_schema", "0");
+    assert_true(migrated(store_migrations, 1));
+    char *before = fixture_ask(fixture_db, "SELECT group_concat(sql) FROM sqlite_schema");
+    assert_false(migrated(with_next, steps));
+    expect_version(store_first_version);
+    fixture_expect("SELECT group_concat(sql) FROM sqlite_schema", before);
+    free(before);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define VERSION_TEST(f) cmocka_unit_test_setup_teardown(f, setup, fixture_teardown)
@@ -231,6 +246,7 @@ int main(void) {
         VERSION_TEST(test_profiles_of_version_8),
         VERSION_TEST(test_waiting_of_older_files),
         VERSION_TEST(test_a_step_that_fails_changes_nothing),
+        VERSION_TEST(test_all_steps_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
