@@ -25,7 +25,8 @@ struct keeping {
     int64_t rows;
     const struct flame_tree *tree; // of all identities: its nodes are the stacks
     uint32_t *nodes;               // of the profile's stacks
-    struct buffer longest;         // the stored form of the timeline
+    int64_t *identities;   // names of the profile -> row ids of identities, 0: not asked yet
+    struct buffer longest; // the stored form of the timeline
 };
 
 static sqlite3_stmt *prepare(struct store *s, const char *sql) {
@@ -39,6 +40,16 @@ static sqlite3_stmt *prepare(struct store *s, const char *sql) {
 static bool no_memory(struct store *s) {
     snprintf(s->error, sizeof s->error, "%s: no memory", what);
     return false;
+}
+
+// The row id of an identity by its number among the profile's names; 0 when it cannot be had.
+static int64_t identity_id(struct keeping *k, uint16_t name) {
+    if (k->identities[name] == 0) {
+        k->identities[name] =
+            store_name_id(k->store, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY,
+                          names_text(&k->profile->stacks.names, name));
+    }
+    return k->identities[name];
 }
 
 // -- stacks as they are numbered in the file ------------------------------------------------------
@@ -251,11 +262,11 @@ static bool add_part(struct keeping *k, sqlite3_stmt *adding, const struct flame
     return true;
 }
 
-static bool add_identity(struct keeping *k, sqlite3_stmt *adding, const char *identity) {
+static bool add_identity(struct keeping *k, sqlite3_stmt *adding, uint16_t identity) {
     struct flame_tree part;
-    int64_t row =
-        store_name_id(k->store, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY, identity);
-    struct flame_options options = {.metric = FLAME_WALL, .only = identity};
+    int64_t row = identity_id(k, identity);
+    struct flame_options options = {.metric = FLAME_WALL,
+                                    .only = names_text(&k->profile->stacks.names, identity)};
     if (row == 0) {
         return false;
     }
@@ -284,7 +295,7 @@ static bool add_values(struct keeping *k) {
         uint16_t identity = profile_key_identity(w->all[i].key);
         if (!done[identity] && identity != PROFILE_NOBODY) {
             done[identity] = true;
-            ok = add_identity(k, adding, names_text(&k->profile->stacks.names, identity));
+            ok = add_identity(k, adding, identity);
         }
     }
     free(done);
@@ -304,9 +315,7 @@ static bool add_process(struct keeping *k, sqlite3_stmt *adding, uint32_t number
 
 static bool add_process_weight(struct keeping *k, sqlite3_stmt *adding, const struct weight *w,
                                uint32_t process) {
-    int64_t identity =
-        store_name_id(k->store, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY,
-                      names_text(&k->profile->stacks.names, profile_key_identity(w->key)));
+    int64_t identity = identity_id(k, profile_key_identity(w->key));
     sqlite3_bind_int64(adding, 1, k->id);
     sqlite3_bind_int64(adding, 2, k->nodes[profile_key_stack(w->key)]);
     sqlite3_bind_int64(adding, 3, identity);
@@ -358,8 +367,7 @@ static bool add_requests(struct keeping *k) {
         if (of->requests == 0) {
             continue;
         }
-        int64_t identity = store_name_id(k->store, STATEMENT_ADD_IDENTITY, STATEMENT_FIND_IDENTITY,
-                                         names_text(&p->stacks.names, of->name));
+        int64_t identity = identity_id(k, of->name);
         sqlite3_bind_int64(adding, 1, k->id);
         sqlite3_bind_int64(adding, 2, identity);
         store_bind_count(adding, 3, of->requests);
@@ -406,10 +414,14 @@ static bool add_row_count(struct keeping *k) {
 bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
     struct flame_tree tree;
     struct flame_options options = {.metric = FLAME_WALL};
-    struct keeping k = {
-        .store = s, .profile = p, .tree = &tree, .longest = buffer_make(MOST_TIMELINE_BYTES)};
+    struct keeping k = {.store = s,
+                        .profile = p,
+                        .tree = &tree,
+                        .identities = calloc(PROFILE_NOBODY + 1, sizeof *k.identities),
+                        .longest = buffer_make(MOST_TIMELINE_BYTES)};
     s->error[0] = 0;
-    if (!flame_tree_init(&tree)) {
+    if (!k.identities || !flame_tree_init(&tree)) {
+        free(k.identities);
         return no_memory(s);
     }
     bool made = flame_tree_add(&tree, p, &options, FLAME_AFTER) && flame_tree_finish(&tree);
@@ -426,6 +438,7 @@ bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
     }
     flame_tree_free(&tree);
     free(k.nodes);
+    free(k.identities);
     buffer_free(&k.longest);
     *id = k.id;
     return ok;
