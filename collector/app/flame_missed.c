@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PID_BYTES = 32 };
-
 void missed_ask(struct flame_missed *m, const struct full_trace *trace,
                 const struct flame_shim *shim, int64_t id) {
     uint32_t count;
@@ -32,7 +30,7 @@ void missed_take(struct flame_missed *m, const struct full_trace *trace,
     for (uint32_t i = 0; i < list.count; i++) {
         struct control_map one = control_list_at(list, i);
         struct slice text = slice_text(""), name = slice_text("");
-        char pid[PID_BYTES];
+        char pid[MESSAGE_PID_BYTES];
         control_get_text(one, FIELD_PID, &text);
         control_get_text(one, FIELD_NAME, &name);
         for (uint32_t at = 0; at < count; at++) {
@@ -82,7 +80,7 @@ void missed_put(const struct flame_missed *m, const struct full_trace *trace,
     control_list(w, FIELD_MISSED, told);
     for (uint32_t i = 0; i < count; i++) {
         if (m->of[i].missed && suspects[i].requests > 0) {
-            char pid[PID_BYTES];
+            char pid[MESSAGE_PID_BYTES];
             message_pid_text(suspects[i].pid, pid);
             control_map(w, 3);
             control_text(w, FIELD_PID, slice_text(pid));

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { NAMES_AT_ONCE = 100, PID_BYTES = 32 };
+enum { NAMES_AT_ONCE = 100 };
 
 void names_ask(struct full_trace *trace, const struct flame_shim *shim, int64_t id) {
     uint64_t pids[NAMES_AT_ONCE];
@@ -21,7 +21,7 @@ void names_take(struct full_trace *trace, struct control_map message) {
     for (uint32_t i = 0; i < list.count && i < NAMES_AT_ONCE; i++) {
         struct control_map one = control_list_at(list, i);
         struct slice text = slice_text(""), name = slice_text("");
-        char pid[PID_BYTES];
+        char pid[MESSAGE_PID_BYTES];
         uint64_t number;
         control_get_text(one, FIELD_PID, &text);
         control_get_text(one, FIELD_NAME, &name);

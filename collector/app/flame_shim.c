@@ -7,13 +7,12 @@
 
 void flame_shim_ask(const struct flame_shim *shim, const char *type, int64_t id,
                     const uint64_t *pids, uint32_t count) {
-    enum { PID_BYTES = 32 };
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct control_writer w = control_begin(&b, type, 2);
     control_int(&w, FIELD_ID, id);
     control_list(&w, FIELD_PROCESSES, count);
     for (uint32_t i = 0; i < count; i++) {
-        char pid[PID_BYTES];
+        char pid[MESSAGE_PID_BYTES];
         message_pid_text(pids[i], pid);
         control_map(&w, 1);
         control_text(&w, FIELD_PID, slice_text(pid));

@@ -118,7 +118,7 @@ bool flame_ask_shim(struct flame_job *f, bool begin) {
     put_names(&w, FIELD_MODULES, f->modules, f->module_count);
     control_list(&w, FIELD_PROCESSES, count);
     for (uint32_t i = 0; i < count; i++) {
-        char pid[32];
+        char pid[MESSAGE_PID_BYTES];
         message_pid_text(pids[i], pid);
         control_map(&w, 1);
         control_text(&w, FIELD_PID, slice_text(pid));

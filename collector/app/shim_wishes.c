@@ -83,7 +83,7 @@ void shim_link_stale(void *user, const char *tier, uint64_t label) {
 
 static void pack_span(struct control_writer *w, const struct pipeline_calls *c,
                       const struct span *span) {
-    char pid[32];
+    char pid[MESSAGE_PID_BYTES];
     message_pid_text(span->pid, pid);
     control_map(w, 9);
     control_text(w, FIELD_TIER, slice_text(names_text(&c->directory->tiers, span->tier)));

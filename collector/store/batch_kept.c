@@ -6,8 +6,6 @@
 
 #include "model/message/message.h"
 
-enum { PID_BYTES = 32 };
-
 static const uint32_t caps[KEPT_REASONS] = {[KEPT_OVER] = LIMIT_KEPT_OVER,
                                             [KEPT_FAILED] = LIMIT_KEPT_FAILED,
                                             [KEPT_SLOWEST] = LIMIT_KEPT_SLOWEST};
@@ -88,7 +86,7 @@ static int outcome_of(const struct kept_span *span) {
 }
 
 static bool keep_span(struct store *s, int64_t request, uint32_t i, const struct kept_span *span) {
-    char pid[PID_BYTES];
+    char pid[MESSAGE_PID_BYTES];
     sqlite3_stmt *keeping = store_prepared(s, STATEMENT_KEEP_SPAN);
     int64_t tier = store_tier_id(s, span->tier);
     if (!keeping || !tier) {

@@ -355,8 +355,9 @@ bool message_decode(struct message_reader *r, struct cursor *c, bool last, struc
     return (last && message_learned(r, c, m)) || read_any(r, c, m);
 }
 
-void message_pid_text(uint64_t pid, char *out) {
-    snprintf(out, 32, "<0.%" PRIu32 ".%" PRIu32 ">", (uint32_t)pid, (uint32_t)(pid >> 32));
+void message_pid_text(uint64_t pid, char out[MESSAGE_PID_BYTES]) {
+    snprintf(out, MESSAGE_PID_BYTES, "<0.%" PRIu32 ".%" PRIu32 ">", (uint32_t)pid,
+             (uint32_t)(pid >> 32));
 }
 
 // Reads a number of 32 bits at *at and steps over it.

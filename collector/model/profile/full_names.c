@@ -62,7 +62,7 @@ static const char *first_text(const struct full_trace *f, const struct full_name
 // Names that the node tells take half of the room at most: who finds none goes by what it called
 // first. Where there is one request only, its processes are told apart, whatever they are called.
 static uint16_t call(struct full_trace *f, const struct full_named *n) {
-    char text[LIMIT_NAME_BYTES + 40], pid[32];
+    char text[LIMIT_NAME_BYTES + 40], pid[MESSAGE_PID_BYTES];
     const char *first = first_text(f, n);
     const char *name = n->name == NAME_NONE ? first : names_text(&f->profile.stacks.names, n->name);
     snprintf(text, sizeof text, "%s", name);

@@ -9,7 +9,7 @@
 #include "report/flame/forms.h"
 #include "report/flame/notes.h"
 
-enum { PID_BYTES = 32, NO_SPAN = UINT32_MAX };
+enum { NO_SPAN = UINT32_MAX };
 
 // A process that works for the request.
 struct line {
@@ -25,7 +25,7 @@ struct making {
     const struct profile *profile;
     struct line *lines;
     uint32_t *spans; // of all lines
-    char (*pids)[PID_BYTES];
+    char (*pids)[MESSAGE_PID_BYTES];
     struct slow_span *all;
     uint32_t count, room;
     uint32_t line; // that moves

@@ -95,7 +95,7 @@ static void put_frame(void *context, bool opens, uint32_t frame, int64_t time) {
 
 // A row for each process, called as it is.
 static void put_row(struct chrome *c) {
-    char pid[32];
+    char pid[MESSAGE_PID_BYTES];
     message_pid_text(c->profile->timeline.pids[c->line], pid);
     put_event(c, "M", "thread_name", 0);
     json_key(&c->json, "args");

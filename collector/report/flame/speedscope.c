@@ -75,7 +75,7 @@ static void put_event(void *context, bool opens, uint32_t frame, int64_t time) {
 static void put_evented(struct json *j, const struct flame_drawing *d, uint16_t line) {
     struct evented e = {j, d->tree, d->profile};
     struct timeline_walk walk = {&e, put_event};
-    char name[96], pid[32];
+    char name[96], pid[MESSAGE_PID_BYTES];
     message_pid_text(d->profile->timeline.pids[line], pid);
     snprintf(name, sizeof name, "longest request, %u: %s", line + 1u, pid);
     json_open(j, '{');

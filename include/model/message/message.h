@@ -138,8 +138,9 @@ uint32_t message_frame(struct slice body, struct cursor *c);
 bool message_decode(struct message_reader *reader, struct cursor *c, bool last,
                     struct message *message);
 
-// Writes a pid of the traced node as Erlang shows it there, "<0.123.0>". size is 32 at least.
-void message_pid_text(uint64_t pid, char *out);
+enum { MESSAGE_PID_BYTES = 32 };
+// Writes a pid of the traced node as Erlang shows it there, "<0.123.0>".
+void message_pid_text(uint64_t pid, char out[MESSAGE_PID_BYTES]);
 
 // Reads that. False, and *pid is 0, when it is something else.
 bool message_pid_parse(const char *text, uint64_t *pid);

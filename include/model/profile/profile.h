@@ -5,6 +5,7 @@
 // One thread at a time.
 #pragma once
 
+#include "model/message/message.h"
 #include "model/profile/stacks.h"
 #include "model/profile/timeline.h"
 #include "model/profile/weights.h"
@@ -52,7 +53,6 @@ enum {
     PROFILE_TEXT_BYTES = LIMIT_NAME_BYTES + 4,
     PROFILE_SETTINGS_BYTES = 1024,
     PROFILE_OTP_BYTES = 16,
-    PROFILE_PID_BYTES = 32,
     PROFILE_MISSED_BYTES = 132,
     PROFILE_IDENTITIES = 200 // that are told apart
 };
@@ -79,7 +79,7 @@ struct profile_identity {
 
 // A process that was not followed into, as it had no flag yet.
 struct profile_missed {
-    char pid[PROFILE_PID_BYTES];
+    char pid[MESSAGE_PID_BYTES];
     char name[PROFILE_MISSED_BYTES]; // empty: it was gone
     uint64_t requests;               // that went through it
 };
