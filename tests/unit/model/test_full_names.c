@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which processes the weights of a full trace are of, and what these are called.
-#include "model/profile/full_trace.h"
-
-#include "model/message/message_learned.h"
+#include "full_script.h"
 #include "unit.h"
 
-enum { US = 1000, P = 1, Q = 2, R = 3 };
-
-static struct full_trace *trace;
+enum { P = 1, Q = 2, R = 3 };
 
 static void begin(uint32_t requests) {
     struct full_trace_options options = {.requests = requests, .scheduling = true};
@@ -15,42 +11,17 @@ static void begin(uint32_t requests) {
     assert_non_null(trace);
 }
 
-static uint32_t target(const char *function) {
-    return message_target(slice_text(function), 0);
-}
-
 static void call(uint64_t token, uint64_t pid, uint64_t from, int64_t us, const char *function,
                  enum full_role role) {
-    struct message m = {.kind = MESSAGE_CALL,
-                        .pid = pid,
-                        .has_token = true,
-                        .token = token,
-                        .from = from,
-                        .name = slice_text(function),
-                        .module.text = slice_text("m"),
-                        .function.text = slice_text(function),
-                        .caller = target("bottom")};
-    full_trace_message(trace, &m, us * US, role);
+    call_of(token, pid, from, us, function, "bottom", role);
 }
 
-static void return_to(uint64_t pid, int64_t us) {
-    struct message m = {.kind = MESSAGE_RETURN_TO, .pid = pid, .target = target("bottom")};
-    full_trace_message(trace, &m, us * US, FULL_PLAIN);
-}
-
-static void state(uint64_t pid, int64_t us, enum message_kind kind) {
-    struct message m = {.kind = kind, .pid = pid};
-    full_trace_message(trace, &m, us * US, FULL_PLAIN);
+static void returns(uint64_t pid, int64_t us) {
+    return_to(pid, us, "bottom");
 }
 
 static void ends(uint64_t token, int64_t begin_us, int64_t us) {
-    full_trace_advance(trace, INT64_MAX);
-    struct full_fate fate = {.token = token,
-                             .complete = true,
-                             .identity = slice_text("create"),
-                             .begin = begin_us * US,
-                             .duration = us * US};
-    full_trace_fate(trace, &fate);
+    fate_of(token, true, begin_us, us, "create");
 }
 
 // A request of P, for which the others work one after the other: 10 µs each.
@@ -60,10 +31,10 @@ static void request(uint64_t token, int64_t at, const uint64_t *others, uint32_t
     state(P, at, MESSAGE_OUT);
     for (uint32_t i = 0; i < count; i++) {
         call(token, others[i], P, at + 10 * i, function, FULL_PLAIN);
-        return_to(others[i], at + 10 * i + 10);
+        returns(others[i], at + 10 * i + 10);
     }
     state(P, at + 10 * count, MESSAGE_IN);
-    return_to(P, at + 10 * count + 5);
+    returns(P, at + 10 * count + 5);
     ends(token, at, 10 * count + 5);
 }
 
@@ -148,7 +119,7 @@ static void before_the_first_call(void **s) {
     begin(100);
     call(1, P, P, 1000, "set_token", FULL_IS_BEGIN);
     call(1, P, P, 1010, "work", FULL_PLAIN);
-    return_to(P, 1015);
+    returns(P, 1015);
     call(1, P, P, 1020, "clear_token", FULL_IS_END);
     ends(1, 1000, 20);
     assert_string_equal(done(), "m:work/0 1 20\n");
@@ -163,11 +134,11 @@ static void one_request(void **s) {
     call(1, P, P, 1000, "handle", FULL_IS_ENTRY);
     state(P, 1000, MESSAGE_OUT);
     call(1, Q, P, 1000, "work", FULL_PLAIN);
-    return_to(Q, 1010);
+    returns(Q, 1010);
     call(1, R, P, 1010, "work", FULL_PLAIN);
-    return_to(R, 1030);
+    returns(R, 1030);
     state(P, 1030, MESSAGE_IN);
-    return_to(P, 1035);
+    returns(P, 1035);
     full_trace_advance(trace, INT64_MAX);
     assert_int_equal(full_trace_unnamed(trace, pids, 8), 3);
     full_trace_named(trace, Q, slice_text("pool"));
@@ -232,10 +203,10 @@ static void room(void **s) {
             char function[32];
             sprintf(function, "f%d", i);
             call(1, 100 + worker, P, at, function, FULL_PLAIN);
-            return_to(100 + worker, at);
+            returns(100 + worker, at);
         }
     }
-    return_to(P, at + 5);
+    returns(P, at + 5);
     ends(1, 0, at + 5);
     const struct profile *p = full_trace_profile(trace);
     assert_int_equal(p->counts.requests, 1);

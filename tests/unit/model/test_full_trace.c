@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scripts of messages of one or several processes, and the stacks that they make. Times are µs.
-#include "model/profile/full_trace.h"
-
-#include "model/message/message_learned.h"
+#include "full_script.h"
 #include "unit.h"
 
-enum { US = 1000, TOKEN = 77, P = 1, Q = 2, R = 3, NOBODY = 0 };
+enum { TOKEN = 77, P = 1, Q = 2, R = 3, NOBODY = 0 };
 
-static struct full_trace *trace;
 static struct full_trace_options options;
 
 static void begin(bool scheduling) {
@@ -17,24 +14,6 @@ static void begin(bool scheduling) {
     assert_non_null(trace);
 }
 
-static uint32_t target(const char *function) {
-    return message_target(slice_text(function), 0);
-}
-
-static void call_of(uint64_t token, uint64_t pid, uint64_t from, int64_t us, const char *function,
-                    const char *caller, enum full_role role) {
-    struct message m = {.kind = MESSAGE_CALL,
-                        .pid = pid,
-                        .has_token = true,
-                        .token = token,
-                        .from = from,
-                        .name = slice_text(function),
-                        .module.text = slice_text("m"),
-                        .function.text = slice_text(function),
-                        .caller = caller ? target(caller) : 0};
-    full_trace_message(trace, &m, us * US, role);
-}
-
 static void call(uint64_t pid, uint64_t from, int64_t us, const char *function,
                  const char *caller) {
     call_of(TOKEN, pid, from, us, function, caller, FULL_PLAIN);
@@ -42,27 +21,6 @@ static void call(uint64_t pid, uint64_t from, int64_t us, const char *function,
 
 static void entry(int64_t us, const char *function) {
     call_of(TOKEN, P, P, us, function, "bottom", FULL_IS_ENTRY);
-}
-
-static void return_to(uint64_t pid, int64_t us, const char *function) {
-    struct message m = {.kind = MESSAGE_RETURN_TO, .pid = pid, .target = target(function)};
-    full_trace_message(trace, &m, us * US, FULL_PLAIN);
-}
-
-static void state(uint64_t pid, int64_t us, enum message_kind kind) {
-    struct message m = {.kind = kind, .pid = pid};
-    full_trace_message(trace, &m, us * US, FULL_PLAIN);
-}
-
-static void fate_of(uint64_t token, bool complete, int64_t begin_us, int64_t us,
-                    const char *identity) {
-    full_trace_advance(trace, INT64_MAX);
-    struct full_fate fate = {.token = token,
-                             .complete = complete,
-                             .identity = slice_text(identity),
-                             .begin = begin_us * US,
-                             .duration = us * US};
-    full_trace_fate(trace, &fate);
 }
 
 static int by_text(const void *a, const void *b) {
