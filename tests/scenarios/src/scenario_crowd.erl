@@ -134,18 +134,7 @@ target(Port) -> #{host => "127.0.0.1", port => Port}.
 
 %% A shim tries again until there is room.
 connect(Port, Node) ->
-    Hello = #{
-        type => hello,
-        role => control,
-        protocol => 1,
-        node => Node,
-        otp => <<"25">>,
-        os_pid => 1,
-        ticks_per_second => 1000000000,
-        time_offset => erlang:time_offset(),
-        creation => 1,
-        version => <<"0">>
-    },
+    Hello = scenario_wire:hello(Node),
     case kprof_link:connect(target(Port), Hello) of
         {ok, Control, Session} ->
             {Control, Session};

@@ -226,18 +226,7 @@ open("port:" ++ Where) ->
             [P] -> {P, <<"limits@localhost">>};
             [P, N] -> {P, list_to_binary(N)}
         end,
-    Hello = #{
-        type => hello,
-        role => control,
-        protocol => 1,
-        node => Node,
-        otp => <<"25">>,
-        os_pid => 1,
-        ticks_per_second => 1000000000,
-        time_offset => erlang:time_offset(),
-        creation => 1,
-        version => <<"0">>
-    },
+    Hello = scenario_wire:hello(Node),
     Target = #{host => "127.0.0.1", port => list_to_integer(Port)},
     {ok, Control, Session} = kprof_link:connect(Target, Hello),
     ok = kprof_link:send(Control, #{

@@ -140,18 +140,7 @@ target(Port) ->
 
 hello(More) ->
     maps:merge(
-        #{
-            type => hello,
-            role => control,
-            protocol => 1,
-            node => <<"liar@localhost">>,
-            otp => <<"25">>,
-            os_pid => 1,
-            ticks_per_second => 1000000000,
-            time_offset => erlang:time_offset(),
-            creation => 1,
-            version => <<"0">>
-        },
+        scenario_wire:hello(<<"liar@localhost">>),
         More
     ).
 

@@ -4,7 +4,7 @@
 %%   erl -run scenario_wire main WHAT ARGUMENT...
 -module(scenario_wire).
 
--export([main/1]).
+-export([main/1, hello/1]).
 
 -define(CLOSED_MS, 10000).
 
@@ -24,6 +24,22 @@ main([What | Arguments]) ->
             io:format("~s: ~0tp: ~0tp ~0tp~n", [What, Class, Why, Stack]),
             halt(1)
     end.
+
+%% What a shim of a node says first on its control connection.
+-spec hello(binary()) -> map().
+hello(Node) ->
+    #{
+        type => hello,
+        role => control,
+        protocol => 1,
+        node => Node,
+        otp => <<"25">>,
+        os_pid => 1,
+        ticks_per_second => 1000000000,
+        time_offset => erlang:time_offset(),
+        creation => 1,
+        version => <<"0">>
+    }.
 
 %% Passes on what comes, and keeps it in DIR/N.client and DIR/N.collector. FLIP is `none', or
 %% `client:N' or `collector:N': byte N that this side sends on its first connection is changed.
@@ -64,18 +80,7 @@ run(join, [Port, SecretFile, Victim]) ->
     {ok, Secret} = kprof_auth:read_file(SecretFile),
     Target = #{host => "127.0.0.1", port => list_to_integer(Port), secret => Secret},
     {ok, Control, {_, Key, SessionKey}} =
-        kprof_link:connect(Target, #{
-            type => hello,
-            role => control,
-            protocol => 1,
-            node => <<"joiner@localhost">>,
-            otp => <<"25">>,
-            os_pid => 1,
-            ticks_per_second => 1000000000,
-            time_offset => 0,
-            creation => 1,
-            version => <<"0">>
-        }),
+        kprof_link:connect(Target, hello(<<"joiner@localhost">>)),
     Result = [
         kprof_link:open_data(Target, {list_to_integer(Victim), Key, Try}, 0)
      || Try <- [SessionKey, Secret, undefined]
