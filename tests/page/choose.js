@@ -140,6 +140,63 @@ async function choosesNodes(page) {
     && /other tiers/.test(await page.locator(".legend").first().textContent()));
 }
 
+// What is chosen in a flame graph stands in the address: a link shows the same, back and forward lead through it.
+async function choosesInFlame(page, context, wrong) {
+  const [{ id }] = (await ask("profiles")).profiles;
+  const seen = of => of.evaluate(() => ({
+    metric: document.querySelector(".flame-controls select").selectedOptions[0].textContent,
+    way: document.querySelector(".flame-way [aria-pressed=true]").textContent,
+    fold: document.querySelector(".flame-controls [type=checkbox]").checked,
+    search: document.querySelector(".flame-search input").value, found: document.querySelector(".flame-found").textContent,
+    crumbs: document.querySelector(".flame-crumbs").textContent, side: document.querySelector(".flame-side")?.textContent ?? "",
+  }));
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+  await open(page, `${base}?profile=${id}`);
+  const first = await seen(page), steps = [first], asked = [];
+  page.on("request", r => { if (r.url().includes("/api/v1/profiles/")) { asked.push(r.url()); } });
+  const step = async (what, key, act) => {
+    const before = page.url();
+    await act();
+    await until(`${what} is in the address`, 5, () => page.url() !== before && query(page).has(key));
+    steps.push(await seen(page));
+  };
+  await step("the metric", "metric", () => page.selectOption(".flame-controls select", { label: "calls" }));
+  await step("the direction", "way", () => page.locator(".flame-way button", { hasText: "flame" }).click());
+  await step("the zoom", "zoom", async () => {
+    await page.locator(".flame canvas").first().focus();
+    for (const key of ["ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp", "Enter"]) { await page.keyboard.press(key); }
+  });
+  check("it is zoomed", steps[3].crumbs.split("›").length > 3, steps[3]);
+  await step("folding", "fold", () => page.check(".flame-controls [type=checkbox]"));
+  await step("the function whose callers and callees are seen", "around", () =>
+    page.locator(".flame-crumbs button", { hasText: "callers and callees" }).click());
+  check("they are seen", /^Callers of /.test(steps[5].side), steps[5]);
+  await page.locator(".flame-search input").fill("shop");
+  await until("what is searched is in the address", 5, () => query(page).get("search") === "shop");
+  const last = await seen(page);
+  const other = await tab(context, wrong);
+  await open(other, page.url());
+  check("a link shows the same of a flame graph", same(await seen(other), last), [await seen(other), last]);
+  await other.close();
+  await page.locator(".flame-search input").fill("");
+  await until("and no longer when it is not searched", 5, () => !query(page).has("search"));
+  for (let i = 4; i >= 0; i--) {
+    await page.goBack();
+    check(`back leads to step ${i} of a flame graph`, same(await seen(page), steps[i]), [await seen(page), steps[i]]);
+  }
+  check("where the address is as at first", page.url() === `${base}?profile=${id}`, page.url());
+  for (let i = 1; i <= 3; i++) {
+    await page.goForward();
+    check(`forward leads to step ${i} of it`, same(await seen(page), steps[i]), [await seen(page), steps[i]]);
+  }
+  check("and nothing is asked for again", asked.length === 0, asked);
+  await open(page, `${base}?profile=${id}&zoom=nowhere&metric=none&around=no:thing/0&way=x&fold=x`);
+  check("what a link asks for and is not there is left out", same(await seen(page), first), await seen(page));
+  await page.click("#earlier");
+  await page.waitForSelector(".facts, .state");
+  check("from a profile the time leads to the numbers", !query(page).has("profile") && !query(page).has("zoom"), page.url());
+}
+
 async function comparesProfiles(page) {
   const [second, first] = (await ask("profiles")).profiles;
   await open(page, `${base}?profile=${second.id}`);
@@ -157,12 +214,14 @@ async function comparesProfiles(page) {
 
 drive(async browser => {
   const wrong = [];
-  const page = await tab(await browser.newContext({ viewport: { width: 1280, height: 800 } }), wrong);
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await tab(context, wrong);
   await compares(page, "order");
   const all = await choosesByKeys(page);
   await walksPaths(page);
   await choosesSeveral(page, all);
   await choosesNodes(page);
+  await choosesInFlame(page, context, wrong);
   await comparesProfiles(page);
   for (const [look, colorScheme, width, height] of [["dark", "dark", 1280, 800], ["narrow", "light", 320, 640]]) {
     const other = await tab(await browser.newContext({ viewport: { width, height }, colorScheme }), wrong);

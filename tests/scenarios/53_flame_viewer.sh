@@ -51,6 +51,8 @@ is "$(told back)" "all|true" "Escape takes it back"
 is "$(told walked)" "$(told entered | sed 's/.* › //')" "Enter zooms to where the keys lead"
 has "$scratch/told" '^sandwich\|.*\|2$' "s shows callers and callees"
 is "$(told home)" all "Escape leads back from there"
+is "$(told link)" "true|calls|flame" "a link to the file shows what was chosen: zoom, metric, direction"
+is "$(told unzoomed)|$(told 'at first')" "all|calls|wall|" "back leads through it, to how it was at first"
 # ns of a function, with all above it; none lies above itself
 all_of() {
   sql "WITH RECURSIVE s AS (SELECT stack, parent, name, self FROM profile_stacks WHERE profile = 2 AND metric = 'wall'),

@@ -80,6 +80,22 @@ try {
   await page.keyboard.press("Escape");
   say("home", await crumbs(page));
 
+  // what is chosen stands behind the # of the address
+  await page.selectOption("select", "calls");
+  await page.locator(".flame-way button").nth(1).click();
+  await walk(page, ["ArrowUp", "ArrowUp", "ArrowUp", "Enter"]);
+  const link = page.url(), there = await crumbs(page);
+  const again = await page.context().newPage();
+  await again.goto(link);
+  await again.waitForSelector(".flame-table tbody tr");
+  say("link", await crumbs(again) === there, await again.locator("select").inputValue(), await again.locator(".flame-way [aria-pressed=true]").innerText());
+  await again.close();
+  await page.goBack();
+  say("unzoomed", await crumbs(page), await page.locator("select").inputValue());
+  await page.goBack();
+  await page.goBack();
+  say("at first", await page.locator("select").inputValue(), new URL(page.url()).hash);
+
   await page.keyboard.press("/");
   await page.keyboard.type("SERVE/0$|work/0$");
   say("search", await page.locator(".flame-found").innerText());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown, as the address has it: a link shows the same, and back and forward work.
+import { addLook, type Look, lookOf } from "./flame/look";
 
 export type View = {
   view: "" | "nodes";   // "": the numbers of a stretch
@@ -15,6 +16,7 @@ export type View = {
   profile: number;
   before: number;       // a profile that this one is compared with
   sort: string;         // the table's column; with "-" before it the other way round
+  look: Look;           // what is chosen in the profile's flame graph
 };
 export type Against = "" | "before" | "day" | "week";
 type Lists = "nodes" | "identities" | "tiers";
@@ -29,7 +31,7 @@ const SHORTEST = 60; // seconds, since something that was just now
 export const MOST_NAMES = 16;
 
 const USUAL: View = { view: "", nodes: [], identities: [], tiers: [], last: 3600, from: 0, until: 0, compare: "", find: "", slow: 0, profile: 0,
-                      before: 0, sort: "" };
+                      before: 0, sort: "", look: {} };
 const LISTS: [Lists, string][] = [["nodes", "node"], ["identities", "identity"], ["tiers", "tier"]];
 
 /** What the address asks for. */
@@ -46,7 +48,8 @@ export function view(): View {
     view: p.get("view") === "nodes" ? "nodes" : "", nodes: names("node"), identities: names("identity"), tiers: names("tier"),
     last: bounded ? 0 : number("last") || USUAL.last, from: bounded ? from : 0, until: bounded ? until : 0,
     compare: compare === "before" || compare === "day" || compare === "week" ? compare : "", find: p.get("find") ?? "",
-    slow: number("slow"), profile: number("profile"), before: number("before"), sort: p.get("sort") ?? "" };
+    slow: number("slow"), profile: number("profile"), before: number("before"), sort: p.get("sort") ?? "",
+    look: lookOf(p) };
 }
 
 /** The address of the present view with some of it changed. */
@@ -57,8 +60,9 @@ export function hrefOf(change: Partial<View>): string {
   const p = new URLSearchParams();
   for (const [list, name] of LISTS) { v[list].forEach(one => p.append(name, one)); }
   for (const key of Object.keys(USUAL) as (keyof View)[]) {
-    if (!Array.isArray(v[key]) && v[key] !== USUAL[key] && v[key] !== 0) { p.set(key, String(v[key])); }
+    if (typeof v[key] !== "object" && v[key] !== USUAL[key] && v[key] !== 0) { p.set(key, String(v[key])); }
   }
+  if (v.profile) { addLook(p, v.look); }
   const query = p.toString();
   return query ? `/?${query}` : "/";
 }
@@ -78,10 +82,10 @@ export function visit(href: string): void {
   dispatchEvent(new Event("kprof:view"));
 }
 
-/** Calls show for each change of the view, and takes over the clicks on links of the page. */
-export function onView(show: () => void): void {
-  addEventListener("popstate", show);
-  addEventListener("kprof:view", show);
+/** Calls show for each change of the view, and takes over the clicks on links of the page. step: by back or forward. */
+export function onView(show: (step: boolean) => void): void {
+  addEventListener("popstate", () => show(true));
+  addEventListener("kprof:view", () => show(false));
   document.addEventListener("click", event => {
     const link = (event.target as Element).closest?.("a[href^='/']");
     if (link && event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey
@@ -98,9 +102,11 @@ export function beforeOf(v: View, from: number, until: number): [number, number]
   return [Math.max(0, from - back), Math.max(1, until - back)];
 }
 
-/** Another address for the same view, without a step for back. */
-export function rename(change: Partial<View>): void {
-  history.replaceState(null, "", hrefOf(change));
+/** Another address for the same view, which stays as it is. step: back leads to the one that it had. */
+export function rename(change: Partial<View>, step = false): void {
+  const href = hrefOf(change);
+  if (href === location.pathname + location.search) { return; }
+  step ? history.pushState(null, "", href) : history.replaceState(null, "", href);
 }
 
 /** Whether its stretch goes up to now, and moves on with it. */

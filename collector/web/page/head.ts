@@ -46,8 +46,8 @@ export class Head {
     const range: HTMLSelectElement = h("select", { id: "range", "aria-label": "Time", onchange: () => go({ ...NUMBERS, last: Number(range.value) }) },
       v.last ? null : h("option", { value: "0", selected: true }, isLive(v) ? `since ${moment(from, true)}` : stretch(from, until)),
       ...this.ranges(v.last).map(([s, text]) => h("option", { value: s, selected: s === v.last }, text)));
-    const move = (by: number): string => hrefOf({ from: Math.max(1, from + by), until: until + by, last: 0 });
-    const later = until + length <= Date.now() / 1000 ? move(length) : hrefOf({ last: v.last || this.nearest(length) });
+    const move = (by: number): string => hrefOf({ ...NUMBERS, from: Math.max(1, from + by), until: until + by, last: 0 });
+    const later = until + length <= Date.now() / 1000 ? move(length) : hrefOf({ ...NUMBERS, last: v.last || this.nearest(length) });
     const focused = this.element.contains(document.activeElement) ? document.activeElement?.id : "";
     fill(this.element,
       h("a", { class: "name", href: hrefOf({ view: "", identities: [], tiers: [], find: "", slow: 0, profile: 0, before: 0, sort: "" }), id: "home" }, "kprof"),

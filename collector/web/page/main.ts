@@ -99,7 +99,9 @@ function written(): void {
 
 applyScheme();
 fill(document.body, h("a", { class: "skip", href: "#view" }, "To the content"), head.element, main);
-onView(() => void show());
+onView(step => {
+  if (!(step && shown?.moved?.(view()))) { void show(); }
+});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyScheme);
 addEventListener("keydown", event => {
   const back = shown?.back();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A profile: its flame graph, in the viewer that also draws files; alone, or compared with another one.
-import { go, hrefOf, type View } from "./address";
+import { go, hrefOf, rename, type View, view } from "./address";
 import { get, type Profile } from "./api";
 import { fill, h } from "./dom";
 import type { ProfileData } from "./flame/data";
-import { mountFlame } from "./flame/view";
+import { type Flame, mountFlame } from "./flame/view";
 import { count } from "./numbers";
 import type { Shown } from "./shown";
 import { moment, secondsOf } from "./times";
@@ -14,7 +14,9 @@ const OTHERS = 100;
 export function profile(v: View, gone: AbortSignal): Shown {
   const flame = h("div", { class: "flame-page" }), bar = h("div", { class: "flame-bar" });
   const element = h("div", {}, bar, flame);
-  let title = "";
+  let title = "", drawn: Flame | null = null;
+
+  gone.addEventListener("abort", () => drawn?.destroy());
 
   // The same kind of the same node first: others compare what is different anyway.
   function compare(all: Profile[]): HTMLElement {
@@ -37,8 +39,13 @@ export function profile(v: View, gone: AbortSignal): Shown {
         get<{ profiles: Profile[] }>("profiles", { most: OTHERS }, signal)]);
       title = data.title;
       fill(bar, compare(list.profiles), v.identities.length > 0 ? h("a", { href: hrefOf({ profile: 0, before: 0 }) }, "back to the numbers") : null);
-      const drawn = mountFlame(flame, data);
-      gone.addEventListener("abort", () => drawn.destroy());
+      drawn?.destroy();
+      drawn = mountFlame(flame, data, { look: view().look, looked: (look, step) => rename({ look }, step) });
+    },
+    moved(to) {
+      const same = JSON.stringify({ ...to, look: null }) === JSON.stringify({ ...v, look: null });
+      if (same) { drawn?.look(to.look); }
+      return same && drawn !== null;
     },
     title: () => title,
     step: () => 3600,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page shows below its head line.
+import type { View } from "./address";
 import type { Mark } from "./api";
 
 export type Shown = {
@@ -9,6 +10,7 @@ export type Shown = {
   title(): string;                           // for the browser's tab and for who gets a link
   step(): number;                            // seconds after which there is more of it
   back(): string | null;                     // the address that escape leads to
+  moved?(v: View): boolean;                  // back or forward: false: that is another view
   busy?(): boolean;                          // somebody works at it: it stays as it is
   marks?(): Mark[];                          // what happened in the stretch
 };

@@ -5,15 +5,22 @@ import { amount, change, percent } from "../format";
 import { FlameCanvas, type Shown, type Spot, type View } from "./canvas";
 import { type Colours, coloursOf, familyOf } from "./colours";
 import { Kind, type Metric, type Profile, type ProfileData, readProfile } from "./data";
+import { type Look, placeOf, viewAt } from "./look";
 import { FunctionTable } from "./table";
 import { type Tree, covered, functionsOf, rowsOf, sandwich, scaleOf, vanished, weigh } from "./tree";
 
 export interface FlameOptions {
   /** Without the title and the notes, where the page tells them. */
   bare?: boolean;
+  /** What is chosen at first. */
+  look?: Look;
+  /** Somebody chose something else. step: back should lead to what was there before. */
+  looked?(look: Look, step: boolean): void;
 }
 
 export interface Flame {
+  /** Shows what an address asks for. */
+  look(look: Look): void;
   /** Lets go of all that listens. The element's content stays. */
   destroy(): void;
 }
@@ -42,12 +49,18 @@ class Viewer implements Flame {
   private readonly callers: FlameCanvas;
   private readonly callees: FlameCanvas;
   private readonly table: FunctionTable;
-  private readonly search = h("input", {
+  private readonly search: HTMLInputElement = h("input", {
     type: "search", placeholder: "search functions", "aria-label": "Search functions: text or a regular expression",
-    spellcheck: "false", oninput: () => this.find(),
+    spellcheck: "false", oninput: () => this.seek(this.search.value),
   });
   private readonly found = h("span", { class: "flame-found", role: "status" });
   private readonly metrics: HTMLSelectElement;
+  private readonly ways: HTMLElement[];
+  private readonly fold = h("input", { type: "checkbox", onchange: () => {
+    this.collapse = this.fold.checked;
+    this.draw(this.main.view);
+    this.looked(true);
+  } });
   private readonly crumbs = h("nav", { class: "flame-crumbs", "aria-label": "Zoomed to" });
   private readonly told = h("p", { class: "flame-told", role: "status" });
   private readonly stage = h("div", { class: "flame-stage" });
@@ -60,9 +73,9 @@ class Viewer implements Flame {
   private readonly keys = (e: KeyboardEvent) => this.key(e);
   private readonly scheme = new MutationObserver(this.recolour);
 
-  constructor(host: HTMLElement, private readonly profile: Profile, options: FlameOptions) {
-    const { data, metrics } = profile;
-    this.metric = metrics.find(m => m.name === data.metric) ?? metrics[0]!;
+  constructor(host: HTMLElement, private readonly profile: Profile, private readonly options: FlameOptions) {
+    const { metrics } = profile;
+    this.metric = this.first();
     this.colours = coloursOf(profile.frames, this.isDark());
     const canvas = (name: string, up: boolean): FlameCanvas => {
       const made: FlameCanvas = new FlameCanvas(name, up, {
@@ -77,7 +90,12 @@ class Viewer implements Flame {
     this.callees = canvas("Callees", false);
     this.table = new FunctionTable({ outline: frame => this.outline(frame), pick: frame => this.around(frame) });
     this.metrics = h("select", { onchange: () => this.measure(metrics[this.metrics.selectedIndex]!) },
-      ...metrics.map(m => h("option", { selected: m === this.metric }, m.label)));
+      ...metrics.map(m => h("option", {}, m.label)));
+    const way = (text: string, up: boolean): HTMLElement => h("button", { type: "button", onclick: () => {
+      this.turn(up);
+      this.looked(true);
+    } }, text);
+    this.ways = [way("icicle", false), way("flame", true)];
     this.element = h("section", { class: profile.compared ? "flame compared" : "flame" },
       !options.bare && this.heading(), this.controls(), this.crumbs, this.told,
       h("div", { class: "flame-body" },
@@ -87,7 +105,22 @@ class Viewer implements Flame {
     this.dark.addEventListener("change", this.recolour);
     this.scheme.observe(document.documentElement, { attributeFilter: ["data-scheme"] });
     document.addEventListener("keydown", this.keys);
-    this.measure(this.metric);
+    this.look(options.look ?? {});
+  }
+
+  look(look: Look): void {
+    const { metrics, frames } = this.profile;
+    this.metric = metrics.find(m => m.name === look.metric) ?? this.first();
+    this.metrics.selectedIndex = metrics.indexOf(this.metric);
+    this.tree = weigh(this.profile, this.metric);
+    this.fold.checked = this.collapse = look.fold === "1";
+    this.turn(look.way === "flame");
+    this.search.value = look.search ?? "";
+    const root = this.tree.frame[0]!;
+    this.middle = look.around ? frames.findIndex((f, i) => i !== root && f.name === look.around) : -1;
+    const at = look.zoom ? viewAt(this.profile, this.tree, look.zoom) : null;
+    this.past = at ? [this.viewOf(0)] : [];
+    this.draw(at ?? this.viewOf(0));
   }
 
   destroy(): void {
@@ -107,24 +140,32 @@ class Viewer implements Flame {
   }
 
   private controls(): HTMLElement {
-    const way = (text: string, up: boolean): HTMLElement => h("button", {
-      type: "button", "aria-pressed": String(this.up === up), onclick: (e: Event) => {
-        this.up = up;
-        for (const b of (e.currentTarget as HTMLElement).parentElement!.children) {
-          b.setAttribute("aria-pressed", String(b === e.currentTarget));
-        }
-        this.main.turn(up);
-      },
-    }, text);
-    const fold = h("input", { type: "checkbox", onchange: () => {
-      this.collapse = fold.checked;
-      this.draw(this.main.view);
-    } });
     return h("div", { class: "flame-controls" },
       h("label", {}, "Metric ", this.metrics),
-      h("div", { class: "flame-way", role: "group", "aria-label": "Direction" }, way("icicle", false), way("flame", true)),
-      h("label", {}, fold, " fold chains"),
+      h("div", { class: "flame-way", role: "group", "aria-label": "Direction" }, ...this.ways),
+      h("label", {}, this.fold, " fold chains"),
       h("div", { class: "flame-search" }, this.search, this.found));
+  }
+
+  private turn(up: boolean): void {
+    this.up = up;
+    this.ways.forEach((b, i) => b.setAttribute("aria-pressed", String(up === (i === 1))));
+    this.main.turn(up);
+  }
+
+  private first(): Metric {
+    const { data, metrics } = this.profile;
+    return metrics.find(m => m.name === data.metric) ?? metrics[0]!;
+  }
+
+  // Tells what is chosen now.
+  private looked(step: boolean): void {
+    this.options.looked?.({
+      metric: this.metric === this.first() ? undefined : this.metric.name, way: this.up ? "flame" : undefined,
+      fold: this.collapse ? "1" : undefined, search: this.search.value || undefined,
+      around: this.middle >= 0 ? this.profile.frames[this.middle]!.name : undefined,
+      zoom: placeOf(this.profile, this.tree, this.main.view),
+    }, step);
   }
 
   private treeOf(canvas: FlameCanvas): Tree {
@@ -159,14 +200,14 @@ class Viewer implements Flame {
 
   // By another metric. Where the zoomed stack weighs something there, it stays zoomed.
   private measure(metric: Metric): void {
-    const path = this.tree ? this.tree.stack![this.main.view.node]! : 0;
+    const path = this.tree.stack![this.main.view.node]!;
     this.metric = metric;
     this.tree = weigh(this.profile, metric);
     const node = Math.max(0, this.tree.stack!.indexOf(path));
     const kept = this.tree.total[node]! > 0 ? node : 0;
     this.past = kept > 0 ? [this.viewOf(0)] : [];
-    if (this.middle >= 0) { this.around(this.middle); }
     this.draw(this.viewOf(kept));
+    this.looked(true);
   }
 
   private viewOf(node: number): View {
@@ -287,6 +328,7 @@ class Viewer implements Flame {
     this.main.zoom(view);
     if (this.main.cursor >= 0) { this.main.cursor = view.node; }
     this.drawCrumbs();
+    this.looked(true);
   }
 
   private pick(canvas: FlameCanvas, spot: Spot): void {
@@ -306,6 +348,7 @@ class Viewer implements Flame {
     this.mark();
     this.drawCrumbs();
     this.tell(this.callees, { node: 0 }, null);
+    this.looked(true);
   }
 
   /** False: there is nothing to go back from. */
@@ -316,11 +359,11 @@ class Viewer implements Flame {
       this.main.zoom(this.main.view);
       this.mark();
       this.drawCrumbs();
+      this.looked(true);
     } else if (this.past.length > 0) {
       this.go(this.past.pop()!, false);
     } else if (this.search.value) {
-      this.search.value = "";
-      this.find();
+      this.seek("");
     } else {
       return false;
     }
@@ -332,8 +375,7 @@ class Viewer implements Flame {
     if (e.ctrlKey || e.metaKey || e.altKey || !this.element.isConnected) { return; }
     if (e.key === "Escape") {
       if (typing && this.search.value) {
-        this.search.value = "";
-        this.find();
+        this.seek("");
       } else if (typing) {
         this.main.canvas.focus();
       } else if (!this.back()) {
@@ -346,6 +388,12 @@ class Viewer implements Flame {
       return;
     }
     e.preventDefault();
+  }
+
+  private seek(text: string): void {
+    if (text !== this.search.value) { this.search.value = text; }
+    this.find();
+    this.looked(false);
   }
 
   private find(): void {
