@@ -18,6 +18,11 @@ struct joined {
     uint64_t process;      // one number for each of all nodes; 0: not known
     uint32_t earlier;      // the call before of the same process, NONE: there is none
     uint32_t at;           // where it stood before they were sorted
+    struct {
+        int64_t own_until; // until when the calls below of its own node cover it
+        int64_t all_until; // and all of them, also those of other nodes
+        int64_t more_ns;   // so much more of it than its own node's alone
+    } below;
 };
 
 struct join {
@@ -84,8 +89,10 @@ static void add(struct join *j, const struct slow_span *span, const char *node) 
     struct joined *to = &j->all[j->count];
     uint64_t pid;
     bool known = message_pid_parse(span->pid, &pid);
-    *to =
-        (struct joined){*span, known ? message_process(slice_text(node), pid) : 0, NONE, j->count};
+    *to = (struct joined){.span = *span,
+                          .process = known ? message_process(slice_text(node), pid) : 0,
+                          .earlier = NONE,
+                          .at = j->count};
     if (known) {
         to->earlier = map_get(&j->latest, to->process);
         map_set(&j->latest, to->process, j->count); // without memory it is not found: nothing worse
@@ -236,6 +243,46 @@ static uint32_t parent_of(const struct join *j, uint32_t i) {
                                                    : own_call(j, i, one->span.start_ns, end);
 }
 
+// -- self times -----------------------------------------------------------------------------------
+
+static bool same_node(const struct slow_span *a, const struct slow_span *b) {
+    return a->node == b->node || (a->node && b->node && strcmp(a->node, b->node) == 0);
+}
+
+// How much what lasts from begin to end adds to what is covered until then.
+static int64_t cover(int64_t *until, int64_t begin, int64_t end) {
+    int64_t from = begin > *until ? begin : *until;
+    *until = end > *until ? end : *until;
+    return end > from ? time_sub(end, from) : 0;
+}
+
+static void cover_caller(struct joined *caller, const struct slow_span *span) {
+    int64_t begin = time_sub(span->start_ns, span->waiting_ns > 0 ? span->waiting_ns : 0);
+    int64_t over = end_of(&caller->span), end = end_of(span) < over ? end_of(span) : over;
+    int64_t more = cover(&caller->below.all_until, begin, end);
+    int64_t own = same_node(span, &caller->span) ? cover(&caller->below.own_until, begin, end) : 0;
+    caller->below.more_ns = time_add(caller->below.more_ns, time_sub(more, own));
+}
+
+// What only other nodes did for a call is no more its self time than what its own node did. All are
+// in the order of time.
+static void take_off_remote(struct join *j) {
+    for (uint32_t i = 0; i < j->count; i++) {
+        struct joined *one = &j->all[i];
+        one->below.own_until = one->below.all_until = one->span.start_ns;
+        if (one->span.parent != NONE) {
+            cover_caller(&j->all[one->span.parent], &one->span);
+        }
+    }
+    for (uint32_t i = 0; i < j->count; i++) {
+        struct joined *one = &j->all[i];
+        if (one->below.more_ns > 0) {
+            int64_t left = time_sub(one->span.self_ns, one->below.more_ns);
+            one->span.self_ns = left > 0 ? left : 0;
+        }
+    }
+}
+
 bool slow_join(struct slow_spans *of, const struct slow_spans *done) {
     uint32_t count = of->count;
     for (uint32_t i = 0; i < of->part_count; i++) {
@@ -255,7 +302,10 @@ bool slow_join(struct slow_spans *of, const struct slow_spans *done) {
         for (uint32_t i = 0; i < count; i++) {
             struct slow_span *span = &j.all[i].span;
             span->parent = span->node && span->parent == NONE ? parent_of(&j, i) : span->parent;
-            spans[i] = *span;
+        }
+        take_off_remote(&j);
+        for (uint32_t i = 0; i < count; i++) {
+            spans[i] = j.all[i].span;
         }
         free(of->spans);
         of->spans = spans;

@@ -386,8 +386,8 @@ static void legend(const struct waterfall *w, struct buffer *out) {
         buffer_text(
             out,
             "\n"
-            " ~ on another node: timed by that node's clock, drawn within the call above it, and "
-            "part of that call's self time\n");
+            " ~ on another node: timed by that node's clock, and drawn within the call above it, "
+            "whose self time is less by it here, but not in statistics\n");
     }
 }
 

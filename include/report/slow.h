@@ -36,7 +36,8 @@ char *slow_started(int64_t ns, char out[TEXT_TIME_BYTES]);
 // without spans where that is not known, and must stay as long. What a process of another node
 // asked for stands below its call; a part stands where its own node's clock says that it began, but
 // within that call. Where nothing is known of that process it stands within the request, below the
-// call of the request's own node that was open then. False without memory: nothing has changed.
+// call of the request's own node that was open then. What stands below a call is not its self time,
+// also where its own node knew nothing of it. False without memory: nothing has changed.
 bool slow_join(struct slow_spans *of, const struct slow_spans *done);
 
 // One JSON object and a newline each; described in `kprof slow --help`. Check out->failed.

@@ -582,15 +582,15 @@ static void test_joined(void **state) {
         " Its part on far@host: 3.0 ms, begun 50 ms later, kprof slow 6\n"
         "\n"
         "  offset                            duration    self  wait  process           tier       outcome\n"
-        "    0 ns  ████████████████████████     10 ms   10 ms     -  <0.1.0>           http       ok\n"
+        "    0 ns  ████████████████████████     10 ms  8.0 ms     -  <0.1.0>           http       ok\n"
         "   ~0 ns  ██▍                         1.0 ms  1.0 ms     -  <0.9.0> far@host    early    ok\n"
-        "  1.0 ms    ▐███████████▍             5.0 ms  5.0 ms     -  <0.1.0>             ask      ok\n"
+        "  1.0 ms    ▐███████████▍             5.0 ms  1.0 ms     -  <0.1.0>             ask      ok\n"
         " ~2.0 ms      ▕█████████▍             4.0 ms  4.0 ms     -  <0.8.0> db@w2         serve  ok\n"
         " ~3.0 ms         █████                2.0 ms  2.0 ms     -  <0.8.0> db@w2           db   ok\n"
         "  7.0 ms                  ▕████▋      2.0 ms  2.0 ms     -  <0.1.0>             page     ok\n"
         " ~7.0 ms                  ▕███████    3.0 ms  3.0 ms     -  <0.9.0> far@host    late     ok\n"
         "\n"
-        " ~ on another node: timed by that node's clock, drawn within the call above it, and part of that call's self time\n");
+        " ~ on another node: timed by that node's clock, and drawn within the call above it, whose self time is less by it here, but not in statistics\n");
     free(s.spans);
 }
 
@@ -598,25 +598,21 @@ static uint64_t process_of(const char *node, uint32_t pid) {
     return message_process(slice_text(node), pid);
 }
 
-// The name of the call that one of a name hangs below.
-static const char *above(const struct slow_spans *s, const char *name) {
+static const struct slow_span *call_of(const struct slow_spans *s, const char *name) {
     for (uint32_t i = 0; i < s->count; i++) {
         if (strcmp(s->spans[i].name, name) == 0) {
-            assert_true(s->spans[i].parent == UINT32_MAX || s->spans[i].parent < i);
-            return s->spans[i].parent == UINT32_MAX ? "" : s->spans[s->spans[i].parent].name;
+            return &s->spans[i];
         }
     }
     fail_msg("no call %s", name);
     return NULL;
 }
 
-static int64_t start_of(const struct slow_spans *s, const char *name) {
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (strcmp(s->spans[i].name, name) == 0) {
-            return s->spans[i].start_ns / MS;
-        }
-    }
-    return -1;
+// The name of the call that one of a name hangs below.
+static const char *above(const struct slow_spans *s, const char *name) {
+    const struct slow_span *call = call_of(s, name);
+    assert_true(call->parent == UINT32_MAX || call->parent < call - s->spans);
+    return call->parent == UINT32_MAX ? "" : s->spans[call->parent].name;
 }
 
 // What tells its caller hangs there, through any number of nodes whose clocks differ, and an answer
@@ -659,12 +655,44 @@ static void test_joined_by_callers(void **state) {
     assert_string_equal(above(&s, "serve"), "ask");
     assert_string_equal(above(&s, "db"), "serve");
     assert_string_equal(above(&s, "deep"), "serve");
-    assert_int_equal(start_of(&s, "deep"), 2);
+    assert_int_equal(call_of(&s, "deep")->start_ns, 2 * MS);
     assert_string_equal(above(&s, "deeper"), "deep");
-    assert_int_equal(start_of(&s, "deeper"), 3);
+    assert_int_equal(call_of(&s, "deeper")->start_ns, 3 * MS);
     assert_string_equal(above(&s, "after"), "ask");
     assert_string_equal(above(&s, "beside"), "ask");
     assert_string_equal(above(&s, "guess"), "other");
+    free(s.spans);
+}
+
+// A call's self time is without what other nodes do for it, each moment once, and no less than its
+// own node knows of what runs meanwhile.
+static void test_joined_self_times(void **state) {
+    (void)state;
+    struct slow_span *own = calloc(3, sizeof *own);
+    own[0] = span(UINT32_MAX, "ask", "<0.1.0>", 0, 20);
+    own[1] = span(0, "beside", "<0.2.0>", 4, 6);
+    own[2] = span(0, "alone", "<0.2.0>", 18, 1);
+    own[0].self_ns = 13 * MS; // as its own node has it: without the 7 ms below
+    struct slow_span b = span(UINT32_MAX, "first", "<0.8.0>", 0, 6),
+                     c[] = {span(UINT32_MAX, "second", "<0.9.0>", 0, 6),
+                            span(0, "within", "<0.9.0>", 1, 5)};
+    b.caller = c[0].caller = process_of("shop@host", 1);
+    c[0].self_ns = MS;
+    struct slow_part parts[] = {{3, "b@host", NOON_NS + 1 * MS, 6 * MS, true},
+                                {4, "c@host", NOON_NS + 8 * MS, 6 * MS, true}};
+    const struct slow_spans done[] = {{.spans = &b, .count = 1}, {.spans = c, .count = 2}};
+    struct slow_spans s = {.request = request(12, 20 * MS, 3),
+                           .spans = own,
+                           .count = 3,
+                           .parts = parts,
+                           .part_count = 2};
+    assert_true(slow_join(&s, done));
+    assert_string_equal(above(&s, "first"), "ask");
+    assert_string_equal(above(&s, "second"), "ask");
+    // covered are 1 to 14 and 18 to 19
+    assert_int_equal(call_of(&s, "ask")->self_ns, 6 * MS);
+    assert_int_equal(call_of(&s, "beside")->self_ns, 6 * MS);
+    assert_int_equal(call_of(&s, "second")->self_ns, 1 * MS);
     free(s.spans);
 }
 
@@ -903,6 +931,7 @@ int main(void) {
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_joined),
         cmocka_unit_test(test_joined_by_callers),
+        cmocka_unit_test(test_joined_self_times),
         cmocka_unit_test(test_hostile_joins),
         SLOW_TEST(test_command_list),
         SLOW_TEST(test_command_one),
