@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the page works in a real browser, against a collector that a traced node feeds and against a database whose names are
 # markup. Every view, light, dark and 320 px wide: nothing in the browser's log, no violation of the page's policy, nothing that axe
-# finds; drag to zoom, links, back and forward, keys alone, several tabs, a collector that goes, orders of a node. Pictures are in
-# build/page_pictures/.
+# finds; drag to zoom, links, back and forward, keys alone, several tabs, a collector that goes, orders of a node, a request that three nodes
+# worked for. Pictures are in build/page_pictures/.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=../page/modules.sh
 source "$top/tests/page/modules.sh"
@@ -56,5 +56,22 @@ start_collector --http 0 --http-token-file "$scratch/token" --http-allow-control
 connected() { "$kprof" nodes --collector "127.0.0.1:$collector_port" 2>/dev/null | grep -q ' tracing '; }
 wait_for 60 "the node traces again" connected
 works control "$(page_of "$collector_log")/" "$(cat "$scratch/token")"
+stop_collector
+
+# -- a request of three nodes ------------------------------------------------------------------------------------------
+db=$scratch/remote.db
+start_collector --http 0
+home=asker_$$@localhost second=server_$$@localhost third=third_$$@localhost
+for node in "$home" "$second" "$third"; do
+  start_erl "${node%@*}" -pa "$KPROF_EBIN"
+  is "$(target_eval "$node" "scenario_remote:start($collector_port).")" ok "$node is traced"
+done
+# the very first message to a node waits until it is connected, and that takes its sender's token
+is "$(target_eval "$home" "net_kernel:connect_node('$second').")$(target_eval "$second" "net_kernel:connect_node('$third').")" truetrue \
+  "they are connected"
+is "$(target_eval "$home" "scenario_remote:requests(1, '$second', {ask, '$third', slow}).")" ok "one asks another, which asks the third"
+whole() { [ "$(sql "SELECT count(DISTINCT node) FROM slow_requests WHERE duration_us > 2400000")" = 3 ]; }
+wait_for 30 "it is kept with its parts" whole
+works remote "$(page_of "$collector_log")/" "$home" "$second" "$third"
 stop_collector
 holds "$(find "$PAGE_OUT" -name '*.png' -newer "$scratch/cookie" | wc -l)" -ge 25 "there are pictures of every view"

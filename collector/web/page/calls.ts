@@ -50,16 +50,15 @@ export function asTree(all: Call[], closed: Set<number>): Line[] {
 }
 
 /** A lane for each process, in the order of their first calls. What runs within another call of the process stands below that. */
-export function asLanes(all: Call[], home: string): Line[] {
+export function asLanes(all: Call[]): Line[] {
   const lanes = new Map<string, Call[][]>();
   for (const call of [...all].sort((a, b) => a.start_us - b.start_us || a.depth - b.depth)) {
-    const name = `${call.pid}${call.node === home ? "" : ` on ${call.node}`}`;
-    const rows = lanes.get(name) ?? [];
-    lanes.set(name, rows);
+    const process = `${call.pid} ${call.node}`, rows = lanes.get(process) ?? [];
+    lanes.set(process, rows);
     const free = rows.find(row => end(row[row.length - 1]) <= call.start_us);
     free ? free.push(call) : rows.push([call]);
   }
-  return [...lanes].flatMap(([name, rows]) => rows.map((calls, k) => ({ calls, text: k === 0 ? name : "", depth: 0, open: null })));
+  return [...lanes.values()].flatMap(rows => rows.map((calls, k) => ({ calls, text: k === 0 ? calls[0].pid : "", depth: 0, open: null })));
 }
 
 export type Sum = { name: string; calls: number; self_us: number; wait_us: number; failed: number };

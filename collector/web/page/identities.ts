@@ -11,7 +11,8 @@ export type Identity = { name: string; whole: Row; tiers: Map<string, Row>; wait
 
 /** What people call an identity: some names are kprof's own. */
 export function called(identity: string): string {
-  return identity === "undefined" ? "(not named)" : identity === "_other" ? "(past the cap)" : identity;
+  return identity === "undefined" ? "(not named)" : identity === "_other" ? "(past the cap)" : identity === "_remote" ? "(for other nodes)"
+    : identity;
 }
 
 /** Each identity's rows; of the tiers what is theirs alone. */

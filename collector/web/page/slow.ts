@@ -32,8 +32,8 @@ function draw(data: Slow, gone: AbortSignal): HTMLElement[] {
   const r = data.request, calls = callsOf(data), closed = new Set<number>();
   const beside = h("div", {}), found = h("span", { class: "quiet", role: "status" });
   let lanes = false;
-  const show = (): void => waterfall.show(lanes ? asLanes(calls, r.node) : asTree(calls, closed), lanes);
-  const waterfall = new Waterfall(Math.max(r.duration_us, 0.001), r.node, call => fill(beside, ...callFacts(call)), (call, open) => {
+  const show = (): void => waterfall.show(lanes ? asLanes(calls) : asTree(calls, closed), lanes);
+  const waterfall = new Waterfall(Math.max(r.duration_us, 0.001), r.node, call => fill(beside, ...callFacts(call, r.node)), (call, open) => {
     open ? closed.delete(call.span) : closed.add(call.span);
     show();
   }, gone);
@@ -66,7 +66,7 @@ function draw(data: Slow, gone: AbortSignal): HTMLElement[] {
     h("div", {}, h("div", { class: "controls" }, look, found, how,
       h("button", { onclick: () => waterfall.zoomBy(0.5, waterfall.middle()), "aria-label": "Zoom in" }, "+"),
       h("button", { onclick: () => waterfall.zoomBy(2, waterfall.middle()), "aria-label": "Zoom out" }, "−"),
-      h("button", { onclick: () => waterfall.reset() }, "all of it"), legend()), waterfall.element),
+      h("button", { onclick: () => waterfall.reset() }, "all of it"), legend(calls.some(c => c.node !== r.node))), waterfall.element),
     h("aside", { "aria-label": "Beside the calls" }, totals, beside));
   main.addEventListener("keydown", event => {
     if (event.key === "f" && !(event.target instanceof HTMLInputElement) && !event.ctrlKey && !event.metaKey) {
@@ -80,26 +80,31 @@ function draw(data: Slow, gone: AbortSignal): HTMLElement[] {
   return [facts(data), main];
 }
 
+const callCount = (n: number): string => `${count(n)} call${n === 1 ? "" : "s"}`;
+
 function facts(data: Slow): HTMLElement {
   const r = data.request, at = Math.floor(secondsOf(r.started_at));
+  const elsewhere = data.spans.filter(s => s.node !== r.node), far = elsewhere.length, nodes = new Set(elsewhere.map(s => s.node)).size;
   return h("section", { class: "request-facts" },
     h("h1", {}, h("a", { href: hrefOf({ slow: 0, identities: [r.identity] }) }, called(r.identity)), ` ${duration(r.duration_us)}`),
     h("span", {}, `began ${moment(at, true)} ${zone()} on ${r.node}`),
     h("span", { class: r.outcome === "ok" ? "" : "error" }, r.outcome === "ok" ? "ok" : `failed: ${r.outcome}`),
     r.complete ? null : h("span", { class: "error" }, "cut: it had more calls than are kept"),
-    r.spans > r.kept_spans ? h("span", { class: "quiet" }, `${count(r.kept_spans)} of ${count(r.spans)} calls kept`)
-      : h("span", { class: "quiet" }, `${count(r.spans)} calls`),
+    h("span", { class: "quiet" }, r.spans > r.kept_spans ? `${count(r.kept_spans)} of ${callCount(r.spans)} kept` : callCount(r.spans),
+      far > 0 ? `, and ${count(far)} on ${nodes > 1 ? `${nodes} other nodes` : "another node"}` : null),
     r.origin ? h("span", {}, `part of a request of ${r.origin}`) : null,
     h("a", { href: hrefOf({ slow: 0, from: Math.max(1, at - 300), until: at + 300, last: 0 }) }, "what else happened then"),
-    ...data.parts.map(p => h("a", { href: hrefOf({ slow: p.id }) }, `its part on ${p.node}, ${duration(p.duration_us)}`)),
+    ...data.parts.map(p => h("a", { href: hrefOf({ slow: p.id }) },
+      `${p.remote ? r.remote ? "another part of it" : "its part" : "the request itself"} on ${p.node}, ${duration(p.duration_us)}`)),
     ...data.profiles.map(p => h("a", { href: hrefOf({ slow: 0, profile: p.id }) }, `flame graph: profile ${p.id}`)),
     data.profiles.length === 0 ? h("span", { class: "quiet" }, "no flame graph yet: ", h("code", {}, `kprof flame ${r.node}`), " makes one") : null);
 }
 
-function legend(): HTMLElement {
+/** elsewhere: some calls ran on other nodes. */
+function legend(elsewhere: boolean): HTMLElement {
   const one = (key: string, text: string): HTMLElement => h("span", { class: "item" }, h("i", { class: `key ${key}` }), text);
   return h("div", { class: "legend" }, one("wait", "waiting before"), one("critical", "critical path"), one("async", "nobody waits for it"),
-           one("failed", "failed"), one("remote", "on another node"), h("span", { class: "item" }, "full colour: share of its own time"));
+           one("failed", "failed"), elsewhere ? one("remote", "on another node: about then, by its clock") : null, h("span", { class: "item" }, "full colour: share of its own time"));
 }
 
 function sumColumns(duration_us: number): Column<Sum>[] {
@@ -111,12 +116,13 @@ function sumColumns(duration_us: number): Column<Sum>[] {
   ];
 }
 
-function callFacts(call: Call): HTMLElement[] {
+/** home: the request's own node. */
+function callFacts(call: Call, home: string): HTMLElement[] {
   const above = [];
   for (let c: Call | null = call; c; c = c.above) { above.unshift(c); }
   const fact = (name: string, value: string): HTMLElement[] => [h("dt", {}, name), h("dd", {}, value)];
   return [h("h2", {}, h("i", { class: `key ${tierClass(call.name)}` }), call.name),
-    h("dl", { class: "call-facts" }, ...fact("begins after", duration(call.start_us)), ...fact("lasts", duration(call.duration_us)),
+    h("dl", { class: "call-facts" }, ...fact("begins after", `${call.node === home ? "" : "about "}${duration(call.start_us)}`), ...fact("lasts", duration(call.duration_us)),
       ...fact("itself", duration(call.self_us)), ...fact("waiting before", duration(call.wait_us)),
       ...(call.gc_us ? fact("garbage collection", duration(call.gc_us)) : []),
       ...(call.off_cpu_us ? fact("off the processor", duration(call.off_cpu_us)) : []),
@@ -126,5 +132,5 @@ function callFacts(call: Call): HTMLElement[] {
       ...(call.critical ? fact("critical path", "the request waited for it") : []),
       ...(failure(call) ? fact("failed", failure(call)) : [])),
     h("h3", {}, "Called through"),
-    h("ol", { class: "chain" }, ...above.map(c => h("li", {}, `${c.name}, ${duration(c.duration_us)}, ${c.pid}`)))];
+    h("ol", { class: "chain" }, ...above.map(c => h("li", {}, `${c.name}, ${duration(c.duration_us)}, ${c.pid}${c.node === home ? "" : ` on ${c.node}`}`)))];
 }

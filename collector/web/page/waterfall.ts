@@ -140,7 +140,7 @@ export class Waterfall {
     area.addEventListener("dblclick", () => this.reset());
     area.addEventListener("pointermove", event => {
       const line = this.lineOf(event), call = this.lines[line]?.calls[this.nearest(line, this.timeOf(event))];
-      area.title = call ? `${chain(call)}\n${duration(call.duration_us)}, itself ${duration(call.self_us)}, `
+      area.title = call ? `${chain(call, this.home)}\n${duration(call.duration_us)}, itself ${duration(call.self_us)}, `
         + `waiting before ${duration(call.wait_us)}${failure(call) ? `\nfailed: ${failure(call)}` : ""}` : "";
     });
     area.addEventListener("keydown", event => this.key(event));
@@ -152,7 +152,7 @@ export class Waterfall {
       const line = Math.max(0, Math.min(this.lines.length - 1, this.chosen + by));
       this.pick(line, line === this.chosen ? this.among + aside : this.nearest(line, call?.start_us ?? 0));
       const now = this.now();
-      this.spoken.textContent = now ? `${now.name}, ${duration(now.duration_us)}, itself ${duration(now.self_us)}` : "";
+      this.spoken.textContent = now ? `${now.name}${now.node === this.home ? "" : ` on ${now.node}`}, ${duration(now.duration_us)}, itself ${duration(now.self_us)}` : "";
     };
     const keys: Record<string, () => void> = {
       ArrowUp: () => step(-1), ArrowDown: () => step(1), PageUp: () => step(-10), PageDown: () => step(10),
@@ -229,12 +229,7 @@ export class Waterfall {
       c.fillStyle = variable("--hue-1");
       c.fillRect(0, y + 2, 3, LINE - 4);
     }
-    const fold = line.open === null ? "" : line.open ? "▾ " : "▸ ";
-    const remote = call && call.node !== this.home ? ` on ${call.node}` : "";
-    c.fillStyle = call ? (failure(call) ? variable("--error") : variable("--text")) : variable("--quiet");
-    c.textAlign = "left";
-    c.font = `${call?.critical ? "600 " : ""}12px ${variable("--font")}`;
-    c.fillText(`${fold}${line.text}${remote}`, 6 + Math.min(line.depth, 12) * 12, y + LINE / 2);
+    this.drawName(c, line, y, left - 8);
     c.restore();
     c.save();
     c.beginPath();
@@ -244,6 +239,22 @@ export class Waterfall {
       if (one.start_us <= this.until && one.start_us + one.duration_us >= this.from) { this.drawCall(c, one, y, place, one === this.now()); }
     }
     c.restore();
+  }
+
+  /** What stands on a line's left; of another node's with its name, as far as there is room. */
+  private drawName(c: CanvasRenderingContext2D, line: Line, y: number, right: number): void {
+    const call = this.lanes ? null : line.calls[0], node = line.text ? line.calls[0].node : this.home;
+    const begin = 6 + Math.min(line.depth, 12) * 12, fold = line.open === null ? "" : line.open ? "▾ " : "▸ ";
+    c.textAlign = "left";
+    c.font = `${call?.critical ? "600 " : ""}12px ${variable("--font")}`;
+    c.fillStyle = call ? (failure(call) ? variable("--error") : variable("--text")) : variable("--quiet");
+    const name = fitting(c, `${fold}${line.text}`, right - begin), wide = c.measureText(name).width;
+    c.fillText(name, begin, y + LINE / 2);
+    if (node !== this.home) {
+      c.font = `12px ${variable("--font")}`;
+      c.fillStyle = variable("--quiet");
+      c.fillText(fitting(c, ` on ${node}`, right - begin - wide), begin + wide, y + LINE / 2);
+    }
   }
 
   private drawCall(c: CanvasRenderingContext2D, call: Call, y: number,
@@ -303,9 +314,17 @@ export class Waterfall {
   }
 }
 
-/** "http > pool > storage" */
-export function chain(call: Call): string {
+/** As much of a text as there is room for. */
+function fitting(c: CanvasRenderingContext2D, text: string, room: number): string {
+  if (c.measureText(text).width <= room) { return text; }
+  const letters = Array.from(text);
+  while (letters.length > 0 && c.measureText(`${letters.join("")}…`).width > room) { letters.pop(); }
+  return letters.length > 0 ? `${letters.join("")}…` : "";
+}
+
+/** "http › pool › storage on db@host": with the node where that is another one than before. */
+function chain(call: Call, home: string): string {
   const names = [];
-  for (let c: Call | null = call; c; c = c.above) { names.push(c.name); }
+  for (let c: Call | null = call; c; c = c.above) { names.push(c.node === (c.above?.node ?? home) ? c.name : `${c.name} on ${c.node}`); }
   return names.reverse().join(" › ");
 }
