@@ -58,6 +58,29 @@ async function compares(page, identity) {
     /Nothing is known/.test(await page.locator(".changes").textContent()) && await page.locator(".delta").count() === 0);
 }
 
+// Earlier and later: the stretch before, the one behind; a stretch that goes on until now has none behind it.
+async function steps(page) {
+  const start = Number(from) + 600, now = () => query(page);
+  const ends = () => page.evaluate(() => document.querySelector("#later").getAttribute("aria-disabled") === "true"
+    && !document.querySelector("#later").hasAttribute("href"));
+  await open(page, `${base}?last=1800`);
+  check("nothing is later than the last half hour", await ends());
+  await open(page, `${base}?from=${start}`);
+  check("nor than since a note", await ends());
+  await page.click("#earlier");
+  await page.waitForURL(/until=/);
+  const [begin, end] = [Number(now().get("from")), Number(now().get("until"))];
+  check("earlier is the stretch before it, as long", end === start && begin < start, page.url());
+  await page.waitForFunction(() => document.querySelector("#later").hasAttribute("href"));
+  await page.click("#later");
+  await until("later is the one behind that", 10, () => Number(now().get("from")) === start && Number(now().get("until")) === 2 * start - begin);
+  await open(page, `${base}?from=${start}&until=${Math.floor(Date.now() / 1000) - 5}`);
+  check("what would be later than now leads to now", await page.getAttribute("#later", "title") === "Up to now");
+  await page.click("#later");
+  await until("which is live, and keeps the focus", 10, async () => !now().has("from") && await ends()
+    && await page.evaluate(() => document.activeElement.id) === "later");
+}
+
 async function choosesByKeys(page) {
   await open(page, `${base}?${stretch}`);
   const all = await rows(page);
@@ -217,6 +240,7 @@ drive(async browser => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await tab(context, wrong);
   await compares(page, "order");
+  await steps(page);
   const all = await choosesByKeys(page);
   await walksPaths(page);
   await choosesSeveral(page, all);

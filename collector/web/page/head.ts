@@ -47,7 +47,6 @@ export class Head {
       v.last ? null : h("option", { value: "0", selected: true }, isLive(v) ? `since ${moment(from, true)}` : stretch(from, until)),
       ...this.ranges(v.last).map(([s, text]) => h("option", { value: s, selected: s === v.last }, text)));
     const move = (by: number): string => hrefOf({ ...NUMBERS, from: Math.max(1, from + by), until: until + by, last: 0 });
-    const later = until + length <= Date.now() / 1000 ? move(length) : hrefOf({ ...NUMBERS, last: v.last || this.nearest(length) });
     const focused = this.element.contains(document.activeElement) ? document.activeElement?.id : "";
     fill(this.element,
       h("a", { class: "name", href: hrefOf({ view: "", identities: [], tiers: [], find: "", slow: 0, profile: 0, before: 0, sort: "" }), id: "home" }, "kprof"),
@@ -55,10 +54,18 @@ export class Head {
                "aria-current": v.view === "nodes" && !v.slow && !v.profile ? "page" : null }, "nodes"),
       ...this.picks(v, nodes), ...(v.view === "nodes" ? [] : [range,
       h("a", { class: "button", href: move(-length), id: "earlier", "aria-label": "Earlier", title: "Earlier" }, "‹"),
-      h("a", { class: "button", href: later, id: "later", "aria-label": "Later", title: "Later" }, "›"), this.compare]),
+      this.later(v, until + length <= Date.now() / 1000 ? move(length) : "", length), this.compare]),
       h("span", { class: "grow" }), this.news, this.dot, this.schemes(), this.zones());
     this.know([]);
     if (focused) { document.getElementById(focused)?.focus(); }
+  }
+
+  /** href: the stretch behind; "": it is not over yet. What goes up to now has none behind it. */
+  private later(v: View, href: string, length: number): HTMLElement {
+    const live = isLive(v), up = hrefOf({ ...NUMBERS, last: this.nearest(length) });
+    return h("a", { class: "button", id: "later", href: live ? null : href || up, role: live ? "link" : null, "aria-disabled": live && "true",
+      tabindex: live ? 0 : null, // the focus stays where it led to now
+      "aria-label": "Later", title: live ? "This goes up to now" : href ? "Later" : "Up to now" }, "›");
   }
 
   private picks(v: View, nodes: Nodes): HTMLElement[] {
