@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/flame_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
-
-enum { MOST_REQUESTS = 100000, MOST_SECONDS = 3600 };
+#include "base/limits.h"
 
 // Copies the texts of a list of maps. False when there are too many, or without memory.
 static bool take_names(struct control_map message, const char *key, char **names, uint32_t *count) {
@@ -64,7 +64,9 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
     control_get_int(message, FIELD_SECONDS, &seconds);
     control_get_text(message, FIELD_ONLY, &only);
     control_get_text(message, FIELD_NAME, &name);
-    if (requests < 1 || requests > MOST_REQUESTS || seconds < 1 || seconds > MOST_SECONDS) {
+    if (requests < 1 || requests > LIMIT_FULL_ASKED || seconds < 1 ||
+        seconds > LIMIT_FULL_SECONDS) {
+        static_assert(LIMIT_FULL_ASKED == 100000 && LIMIT_FULL_SECONDS == 3600, "as it is told");
         return "this collector takes 1 to 100000 requests, and 1 to 3600 seconds";
     }
     if (flames->count >= LIMIT_FULL_TRACES + LIMIT_FULL_WAITING) {

@@ -6,16 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "codec/json_object.h"
 
 // the year 9999, so that sums of times stay times
 static const int64_t LAST_S = 253402300799;
-enum {
-    MOST_ONE_IN = 1073741824,
-    MOST_PER_SECOND = 1000000,
-    MOST_REQUESTS = 10000,
-    MOST_SECONDS = 600
-};
+enum { MOST_ONE_IN = 1073741824, MOST_PER_SECOND = 1000000 };
 
 // -- addresses ------------------------------------------------------------------------------------
 
@@ -105,8 +101,8 @@ static const struct field {
     WORDS(text, OF(ORDER_NOTE), OF(ORDER_NOTE)),
     NUMBER(at_s, OF(ORDER_NOTE), 0, 1, LAST_S),
     WORDS(node, OF(ORDER_NOTE) | OF(ORDER_FLAME), OF(ORDER_FLAME)),
-    NUMBER(requests, OF(ORDER_FLAME), OF(ORDER_FLAME), 1, MOST_REQUESTS),
-    NUMBER(seconds, OF(ORDER_FLAME), OF(ORDER_FLAME), 1, MOST_SECONDS),
+    NUMBER(requests, OF(ORDER_FLAME), OF(ORDER_FLAME), 1, LIMIT_FULL_ASKED),
+    NUMBER(seconds, OF(ORDER_FLAME), OF(ORDER_FLAME), 1, LIMIT_FULL_SECONDS),
     WORDS(identity, OF(ORDER_FLAME), 0),
     NUMBER(id, OF(ORDER_FLAME_STOP), OF(ORDER_FLAME_STOP), 1, INT64_MAX),
 #undef WORDS

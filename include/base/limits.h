@@ -218,6 +218,10 @@
 #define LIMIT_FULL_WAITING 8u
 // Processes that a shim is told to trace fully from the start.
 #define LIMIT_FULL_PIDS 1000u
+// Requests that are asked of a full trace, and the seconds that it lasts at most: an hour of a rare
+// request. The same stand in web/openapi.json, web/page/node.ts and the shim's kprof_flame.erl.
+#define LIMIT_FULL_ASKED 100000u
+#define LIMIT_FULL_SECONDS 3600u
 // Applications and modules that a full trace names.
 #define LIMIT_FULL_NAMES 100u
 // Modules of a full trace, 16 bytes each in an index that is at least half empty.

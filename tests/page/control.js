@@ -50,6 +50,9 @@ async function steer(page) {
 }
 
 async function trace(page) {
+  const { requests, seconds } = (await (await page.request.get(`${base}api/v1/openapi.json`)).json()).components.schemas.NewFlame.properties;
+  const most = await page.locator(".order.fully input[type=number]").evaluateAll(all => all.map(input => Number(input.max)));
+  check("as much can be asked of a full trace as the API says", String(most) === String([requests.maximum, seconds.maximum]) && most[1] === 3600, most);
   await page.locator(".order.fully input[type=number]").first().fill("5");
   await page.locator(".order.fully input[type=number]").last().fill("45");
   await page.locator(".order.fully button").click();

@@ -71,7 +71,7 @@ profile=$(state '$.flames[0].told.profile')
 holds "$profile" -gt 0 "with a profile"
 is "$(get "/api/v1/profiles" | grep -oE "\"id\":$profile," | head -n 1)" "\"id\":$profile," "which is among the profiles"
 is "$(state '$.flames[0].told.requests')" 5 "of five requests"
-order flame "{\"node\":\"$node\",\"requests\":10000,\"seconds\":600}"
+order flame "{\"node\":\"$node\",\"requests\":100000,\"seconds\":3600}"
 id=$(json '$.id')
 running() { # it is not there at once
   local functions

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/text_time.h"
 #include "tool/command.h"
 #include "tool/flame/around.h"
@@ -130,12 +131,13 @@ static int take_full_trace(struct full_trace_options *o, int option, const char 
     int64_t ns = 0;
     switch (option) {
     case 'r':
-        return command_number(value, 100000, &o->requests)
+        return command_number(value, LIMIT_FULL_ASKED, &o->requests)
                    ? EXIT_SUCCESS
-                   : command_fail("flame", EXIT_USAGE,
-                                  "--requests %s is no number from 1 to 100000", value);
+                   : command_fail("flame", EXIT_USAGE, "--requests %s is no number from 1 to %u",
+                                  value, LIMIT_FULL_ASKED);
     case 't':
-        if (!text_duration_parse(value, &ns) || ns < 1000000000 || ns > 3600000000000) {
+        if (!text_duration_parse(value, &ns) || ns < 1000000000 ||
+            ns > LIMIT_FULL_SECONDS * 1000000000ll) {
             return command_fail("flame", EXIT_USAGE,
                                 "--for %s is no length from 1s to 1h, such as 30s", value);
         }

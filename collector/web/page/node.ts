@@ -148,9 +148,9 @@ export class NodeCard {
   }
 
   private tracing(): HTMLElement {
-    const many = h("input", { type: "number", min: "1", max: "10000", value: "20", "aria-label": `Requests to trace fully, of ${this.name}` });
+    const many = h("input", { type: "number", min: "1", max: "100000", value: "20", "aria-label": `Requests to trace fully, of ${this.name}` });
     const only = h("input", { type: "text", maxlength: "120", placeholder: "any identity", "aria-label": `Of this identity, of ${this.name}` });
-    const long = h("input", { type: "number", min: "1", max: "600", value: "60", "aria-label": `Seconds that it lasts at most, of ${this.name}` });
+    const long = h("input", { type: "number", min: "1", max: "3600", value: "60", "aria-label": `Seconds that it lasts at most, of ${this.name}` });
     const fields = [h("span", {}, "Trace fully"), many, h("span", {}, "requests of"), only, h("span", {}, "for at most"), long, h("span", {}, "s")];
     return this.form("fully", fields, "Begin", () => {
       const body: Record<string, string | number> = { node: this.name, requests: Number(many.value), seconds: Number(long.value) };

@@ -14,6 +14,7 @@
 
 -define(REQUESTS, 20).
 -define(SECONDS, 30).
+%% as LIMIT_FULL_ASKED and LIMIT_FULL_SECONDS of the collector
 -define(MOST_REQUESTS, 100000).
 -define(MOST_SECONDS, 3600).
 -define(MOST_NAMES, 100).

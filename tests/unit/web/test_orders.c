@@ -75,7 +75,9 @@ static void bodies(void **state) {
     expect(flame, "{\"node\":\"a\",\"requests\":20,\"seconds\":60}", NULL);
     expect(flame, "{\"node\":\"a\",\"requests\":20,\"seconds\":60,\"identity\":\"x\"}", NULL);
     expect(flame, "{\"requests\":20,\"seconds\":60}", "node is missing");
-    expect(flame, "{\"node\":\"a\",\"requests\":20,\"seconds\":601}", "from 1 to 600");
+    expect(flame, "{\"node\":\"a\",\"requests\":100000,\"seconds\":3600}", NULL);
+    expect(flame, "{\"node\":\"a\",\"requests\":20,\"seconds\":3601}", "from 1 to 3600");
+    expect(flame, "{\"node\":\"a\",\"requests\":100001,\"seconds\":60}", "from 1 to 100000");
     expect(stop, "{\"id\":3}", NULL);
     expect(stop, "{}", "id is missing");
     struct order o = found(flame);
