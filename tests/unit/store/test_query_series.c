@@ -162,6 +162,10 @@ static void test_empty_and_damaged(void **state) {
     assert_false(query_series(reader, &filter, &s));
     assert_non_null(strstr(store_error(reader), "malformed"));
     series_free(&s);
+    struct query_sums sums;
+    assert_false(query_sums(reader, &(struct query){.from_s = NOON, .until_s = NOON + 60}, &sums));
+    assert_string_equal(store_error(reader), "query: a histogram is malformed, or no memory");
+    query_sums_free(&sums);
     store_close(reader);
 }
 
