@@ -376,7 +376,7 @@ static bool make_parts(struct collector *c) {
     }
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
-    c->tools.writer = c->flames.writer = c->writer;
+    c->tools.writer = c->flames.writer = c->links.writer = c->writer;
     c->page = (struct page){.control = {.tools = &c->tools},
                             .tls = &c->tls,
                             .roster = &c->roster,
@@ -405,7 +405,7 @@ static bool finish(struct collector *c) {
         written = writer_wait(c->writer);
     }
     written = writer_stop(c->writer) && written;
-    c->writer = NULL;
+    c->writer = c->links.writer = NULL;
     return written;
 }
 

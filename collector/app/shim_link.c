@@ -13,6 +13,9 @@
 #include "base/text_time.h"
 
 static const int64_t SILENT_NS = 3000000000; // of a shim that says something every second
+// Between two notes that a node was restarted: one that restarts over and over leaves room for
+// those of people.
+enum { RESTARTS_S = 600 };
 
 static const char *name_of(const struct shim_link *link) {
     return pipeline_node_name(link->node);
@@ -62,6 +65,21 @@ static void note_origin(struct roster_node *n, struct control_map hello, const c
     names_clean(otp, n->otp, sizeof n->otp);
     names_clean(version, n->version, sizeof n->version);
     snprintf(n->peer, sizeof n->peer, "%s", peer);
+}
+
+// A node that was here before, and is another emulator now, has restarted. That is a note, which
+// numbers can be compared with: once in ten minutes at most.
+static void note_restart(const struct shim_links *links, struct roster_node *n, struct slice name,
+                         struct control_map hello) {
+    int64_t now = clock_wall(), now_s = now / 1000000000, before = n->creation;
+    struct note note;
+    if (!control_get_int(hello, FIELD_CREATION, &n->creation) || before == 0 ||
+        before == n->creation || now_s < n->restarted_s + RESTARTS_S || !links->writer) {
+        return;
+    }
+    if (note_make(&note, now, name, slice_text("restarted")) && writer_note(links->writer, &note)) {
+        n->restarted_s = now_s;
+    }
 }
 
 // The node of a name. When there are as many as may be, one that is gone makes room: the one that
@@ -121,6 +139,7 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
         return NULL;
     }
     note_origin(link->seen, hello, session_peer(s));
+    note_restart(links, link->seen, name, hello);
     link->session = s;
     link->heard = clock_monotonic();
     link->next = links->first;

@@ -11,6 +11,7 @@
 #include "ingest/pipeline.h"
 #include "ingest/recording.h"
 #include "net/server.h"
+#include "store/writer.h"
 
 struct shim_link;
 struct flames;
@@ -48,6 +49,7 @@ struct shim_links {
     struct roster *roster; // told what happens
     struct shim_steering steering;
     struct flames *flames;         // full traces
+    struct writer *writer;         // of notes; NULL: none are made
     struct recording_place record; // dir NULL: none
     int64_t slow_ns;               // of nodes that do not say themselves when a request is slow
     struct shim_link *first;

@@ -215,6 +215,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_COST_US_PER_S "cost_us_per_s"
 #define FIELD_COSTS "costs"
 #define FIELD_COUNT "count"
+#define FIELD_CREATION "creation"
 #define FIELD_DATABASE "database"
 #define FIELD_DECODE_ERRORS "decode_errors"
 #define FIELD_DEPTH "depth"

@@ -139,6 +139,7 @@ wait_for 15 "they are in the database" ledger_reaches requests_complete 161
 wait_for 15 "the parts are, too" eval \
   "[ \"\$(sql \"SELECT sum(calls) FROM tier_stats WHERE resolution_s = 3600 AND identity = '_remote' AND tier = '_total'\")\" = 143 ]"
 is "$(sql "SELECT count(*) FROM node_names")" 3 "it is the node that it was"
+is "$(sql "SELECT node, text FROM notes")" "$b|restarted" "a note tells that it was restarted"
 is "$(sql "SELECT sum(requests_complete), sum(requests_incomplete), sum(requests_expired) FROM ledger
            WHERE resolution_s = 10 AND node = '$b'")" "20|3|0" \
   "its statistics go on; what was open when it died is incomplete"
