@@ -81,6 +81,23 @@ async function steps(page) {
     && await page.evaluate(() => document.activeElement.id) === "later");
 }
 
+// What the table tells is what the API has, and of which time.
+async function percentiles(page) {
+  await open(page, `${base}?from=${Number(from) + 603}&until=${till}`);
+  const { rows: all, from: begin } = await ask(`table?from=${Number(from) + 603}&until=${till}`);
+  const order = all.find(r => r.identity === "order" && r.tier === "_total");
+  const heads = (await page.locator(".rows thead th").allTextContents()).map(t => t.replace(/ [▾▴]$/, ""));
+  const cells = await page.locator(".rows tbody tr", { hasText: "order" }).first().locator("td, th").allTextContents();
+  for (const [head, us] of [["p50", order.p50_us], ["p90", order.p90_us], ["p99", order.p99_us], ["p99.9", order.p999_us]]) {
+    const text = cells[heads.indexOf(head)] ?? "";
+    const told = parseFloat(text) * { ns: 1e-3, µs: 1, ms: 1e3, s: 1e6 }[text.replace(/[^a-zµ]/g, "")];
+    check(`${head} stands in the table`, Math.abs(told - us) <= 0.006 * us, [text, us]);
+  }
+  const covers = await page.textContent(".covers");
+  check("and how its time is rounded", /^Rounded to whole buckets of 10 s: .*\d\d:\d\d:\d0 to .*within 1\.1 %/.test(covers)
+    && Date.parse(begin) / 1000 % 10 === 0, covers);
+}
+
 async function choosesByKeys(page) {
   await open(page, `${base}?${stretch}`);
   const all = await rows(page);
@@ -241,6 +258,7 @@ drive(async browser => {
   const page = await tab(context, wrong);
   await compares(page, "order");
   await steps(page);
+  await percentiles(page);
   const all = await choosesByKeys(page);
   await walksPaths(page);
   await choosesSeveral(page, all);

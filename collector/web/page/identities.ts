@@ -42,6 +42,15 @@ const waitingOf = (r: Row): number => r.waiting_per_request_us ?? r.wait_per_req
 const selfPerRequest = (i: Identity, tier: string): number =>
   i.whole.calls > 0 ? (i.tiers.get(tier)?.self_us ?? 0) / i.whole.calls : 0;
 
+const QUANTILES: ["p50" | "p90" | "p99" | "p999", string][] = [["p50", "p50"], ["p90", "p90"], ["p99", "p99"], ["p999", "p99.9"]];
+
+/** Columns of percentiles, where it is narrow of the one that counts. of: whose they are. */
+function quantiles<T>(of: string, rowOf: (line: T) => Row, now: (line: T) => Compared | undefined): Column<T>[] {
+  return QUANTILES.map(([key, name]): Column<T> => ({
+    key, head: `${name}${of}`, wide: key !== "p99", value: line => rowOf(line)[`${key}_us`],
+    cell: line => changed(duration(rowOf(line)[`${key}_us`]), delta(now(line)?.[`${key}_us`], "quantile")) }));
+}
+
 /** Tiers that have a column of their own: those in which most time goes. The others are on the identity's page. */
 const COLUMNS = 6;
 
@@ -58,10 +67,7 @@ export function identityColumns(all: Identity[], tiers: string[], seconds: numbe
     { key: "identity", head: "Identity", text: true, value: i => i.name,
       cell: i => h("a", { href: hrefOf({ identities: [i.name], find: "", slow: 0, profile: 0, sort: "" }) }, called(i.name)) },
     { key: "rate", head: "Requests", value: i => i.whole.requests, cell: i => changed(rate(i.whole.requests / seconds), delta(now(i)?.per_s, "none", rate, false)) },
-    { key: "p50", head: "p50", wide: true, value: i => i.whole.p50_us,
-      cell: i => changed(duration(i.whole.p50_us), delta(now(i)?.p50_us, "quantile")) },
-    { key: "p99", head: "p99", value: i => i.whole.p99_us,
-      cell: i => changed(duration(i.whole.p99_us), delta(now(i)?.p99_us, "quantile")) },
+    ...quantiles<Identity>("", i => i.whole, now),
     ...(changes ? [{ key: "change", head: "Mean, change", value: (i: Identity) => changeOf(now(i)), cell: (i: Identity) => {
       const row = now(i);
       return row ? changed(duration(i.whole.mean_us), delta(row.mean_us, "mean")) : "–";
@@ -99,10 +105,7 @@ export function tierColumns(whole: Row, changes: Changes | null): Column<Row>[] 
       cell: r => changed(bar(duration(self(r)), self(r) / whole.mean_us, r.tier), part(r)) },
     { key: "wait", head: "Waiting per request", wide: true, value: waitingOf,
       cell: r => bar(duration(waitingOf(r)), waitingOf(r) / whole.mean_us, null) },
-    { key: "p50", head: "p50 of a call", wide: true, value: r => r.p50_us,
-      cell: r => changed(duration(r.p50_us), delta(now(r)?.p50_us, "quantile")) },
-    { key: "p99", head: "p99 of a call", value: r => r.p99_us,
-      cell: r => changed(duration(r.p99_us), delta(now(r)?.p99_us, "quantile")) },
+    ...quantiles<Row>(" of a call", r => r, now),
     { key: "max", head: "Longest", wide: true, value: r => r.max_us, cell: r => duration(r.max_us) },
     { key: "errors", head: "Errors", value: r => r.errors,
       cell: r => h("span", { class: r.errors ? "error" : "quiet" }, count(r.errors), delta(now(r)?.errors, "errors", errorShare)) },

@@ -6,7 +6,7 @@ import { type Comparison, get, type Nodes, type Path, type Profile, type Request
 import { Charts } from "./charts";
 import { Changes, comparedWith, delta, errorShare, explained, slowOnes, type Test } from "./compare";
 import { fill, h } from "./dom";
-import { duration, percent, rate } from "./numbers";
+import { duration, percent, rate, span } from "./numbers";
 import { called, identitiesOf, identityColumns, tierColumns } from "./identities";
 import { profileLine, slowLine } from "./lists";
 import { Notes } from "./notes";
@@ -15,7 +15,7 @@ import type { Shown } from "./shown";
 import { findings, noNodeYet, noRequest, nothingHere, trustWord } from "./states";
 import { TimeAxis } from "./plot";
 import { showTable, sparkline } from "./table";
-import { stretch } from "./times";
+import { secondsOf, stretch } from "./times";
 
 const TREND_POINTS = 30;
 const MOST_TRENDS = 30;   // identities that get a trend: each is a question of its own
@@ -24,6 +24,12 @@ const TRENDS_AGE_S = 30;
 type Data = {
   table: Table; series: Series; slow: Request[]; profiles: Profile[]; paths: Path[]; changes: Changes | null; from: number; until: number;
 };
+
+/** Of which time numbers are: that of whole buckets, which may be more than was asked for. */
+function coveredBy(table: Table): string {
+  return table.from && table.until ? `Rounded to whole buckets of ${span(table.resolution_s)}: `
+    + `${stretch(secondsOf(table.from), secondsOf(table.until), true)}. Percentiles are within 1.1 %.` : "";
+}
 
 export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
   const identity = identityOf(v), whose = identity || "_total";
@@ -36,6 +42,7 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
   const paths = new Paths();
   const notes = new Notes(v.nodes.length === 1 ? v.nodes[0] : "", gone);
   const kept = h("div", { class: "kept" });
+  const covers = h("p", { class: "quiet covers" });
   const element = h("div", {});
   const trends = new Map<string, Values>();
   let trendsAt = 0, find = v.find;
@@ -83,12 +90,13 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
     const whole = wholeOf(d), changed = d.changes?.of(whose, "_total");
     const fact = (name: string, value: string, ...more: (Node | null)[]): HTMLElement =>
       h("div", { class: "fact" }, h("span", {}, name), h("b", {}, value), ...more);
-    const time = (c: "p50_us" | "p90_us" | "p99_us", test: Test): HTMLElement | null => delta(changed?.[c], test);
+    const time = (c: "p50_us" | "p90_us" | "p99_us" | "p999_us", test: Test): HTMLElement | null => delta(changed?.[c], test);
     fill(facts, h("h1", { class: v.identities.length > 0 ? "" : "spoken" }, title()),
       fact("requests", rate((whole?.requests ?? 0) / told(d)), sparkline(d.series.requests), delta(changed?.per_s, "none", rate, false)),
       fact("p50", duration(whole?.p50_us ?? null), time("p50_us", "quantile")),
       fact("p90", duration(whole?.p90_us ?? null), time("p90_us", "quantile")),
       fact("p99", duration(whole?.p99_us ?? null), time("p99_us", "quantile")),
+      fact("p99.9", duration(whole?.p999_us ?? null), time("p999_us", "quantile")),
       fact("longest", duration(whole?.max_us ?? null)),
       fact("errors", whole?.errors ? percent(whole.errors / whole.requests) : "0", delta(changed?.errors, "errors", errorShare)), trust);
     fill(change, ...(d.changes ? [explained(changed), slowOnes(d.changes.all, whose), comparedWith(d.changes.all)] : []));
@@ -125,12 +133,13 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
       fill(element, nothingHere(d.from, d.until, nodes, v));
     } else {
       if (!charts.element.isConnected) {
-        fill(element, facts, change, charts.element, notes.element, identity ? null : bar, rows, identity ? paths.element : null, kept);
+        fill(element, facts, change, charts.element, notes.element, identity ? null : bar, rows, covers, identity ? paths.element : null, kept);
       }
       charts.show(d.series, d.from, d.until);
       notes.show(d.series.marks);
       showFacts(d);
       showRows(d);
+      fill(covers, coveredBy(d.table));
       fill(kept, slowLine(d.slow, Boolean(identity)), profileLine(d.profiles, identity));
     }
   }

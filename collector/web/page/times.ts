@@ -41,9 +41,8 @@ export function moment(seconds: number, withSeconds: boolean): string {
   return `${today ? "" : `${day(seconds)} `}${clock(seconds, withSeconds)}`;
 }
 
-/** "11:05 to 12:05", with days where that is not today. */
-export function stretch(from: number, until: number): string {
-  const withSeconds = until - from < 600;
+/** "11:05 to 12:05", with days where that is not today, and with seconds where it is short. */
+export function stretch(from: number, until: number, withSeconds = until - from < 600): string {
   return day(from) === day(until) ? `${moment(from, withSeconds)} to ${clock(until, withSeconds)}`
     : `${day(from)} ${clock(from, withSeconds)} to ${day(until)} ${clock(until, withSeconds)}`;
 }
