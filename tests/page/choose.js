@@ -98,6 +98,17 @@ async function percentiles(page) {
     && Date.parse(begin) / 1000 % 10 === 0, covers);
 }
 
+// What cannot be trusted says why, where the pointer is: here a full trace, in which the tiers rest.
+async function saysWhy(page) {
+  await open(page, `${base}?${stretch}`);
+  const s = await ask(`series?${stretch}&points=240`), step = s.verdicts.findIndex(v => v && v !== "ok");
+  check("there is a stretch that cannot be trusted", s.verdicts[step] === "paused", s.verdicts.filter(Boolean));
+  const box = await page.locator(".plot").first().boundingBox(), at = s.start_s + (step + 0.5) * s.step_s;
+  await page.mouse.move(box.x + 56 + (at - from) / (till - from) * (box.width - 64), box.y + box.height / 2);
+  const notes = await page.locator(".legend").first().locator(".note").allTextContents();
+  check("which says why", notes.some(n => /^tracing was paused$/.test(n)), notes);
+}
+
 async function choosesByKeys(page) {
   await open(page, `${base}?${stretch}`);
   const all = await rows(page);
@@ -259,6 +270,7 @@ drive(async browser => {
   await compares(page, "order");
   await steps(page);
   await percentiles(page);
+  await saysWhy(page);
   const all = await choosesByKeys(page);
   await walksPaths(page);
   await choosesSeveral(page, all);

@@ -42,11 +42,11 @@ export function percent(share: number): string {
   return share > 0 && share < 0.0001 ? "< 0.01 %" : `${three(share * 100)} %`;
 }
 
-/** Where an axis of values has its lines: 0, and a few round numbers up to the most. */
+/** Where an axis of values has its lines: 0, and so many round numbers up to the most, or fewer. */
 export function rounds(most: number, lines: number): number[] {
   const rough = most / lines;
   const power = Math.pow(10, Math.floor(Math.log10(rough)));
-  const step = [5, 2, 1].map(m => m * power).find(s => s <= rough) ?? rough;
+  const step = [1, 2, 5].map(m => m * power).find(s => s >= rough) ?? 10 * power;
   const out = [];
   for (let v = 0; v <= most * 1.0001; v += step) { out.push(v); }
   return out;

@@ -74,7 +74,7 @@ export function sparkline(all: (number | null)[]): SVGSVGElement {
   const values = all.slice(Math.max(0, all.findIndex(v => v !== null)));
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 72 20");
-  svg.setAttribute("class", "spark");
+  svg.setAttribute("class", values.filter(v => v !== null).length > 1 ? "spark" : "spark none");
   svg.setAttribute("aria-hidden", "true");
   const most = Math.max(1e-9, ...values.map(v => v ?? 0));
   let path = "", open = false;
