@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: the page works in a real browser, against a collector that a traced node feeds and against a database whose names are
 # markup. Every view, light, dark and 320 px wide: nothing in the browser's log, no violation of the page's policy, nothing that axe
-# finds; drag to zoom, links, back and forward, keys alone, several tabs, a collector that goes, orders of a node, a request that three nodes
-# worked for. Pictures are in build/page_pictures/.
+# finds; drag to zoom, links, back and forward, keys alone, several tabs, a collector that goes, orders of a node, a request that
+# three nodes worked for. Pictures are in build/page_pictures/.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=../page/modules.sh
 source "$top/tests/page/modules.sh"

@@ -137,7 +137,7 @@ static int take_full_trace(struct full_trace_options *o, int option, const char 
                                   value, LIMIT_FULL_ASKED);
     case 't':
         if (!text_duration_parse(value, &ns) || ns < 1000000000 ||
-            ns > LIMIT_FULL_SECONDS * 1000000000ll) {
+            ns > LIMIT_FULL_SECONDS * INT64_C(1000000000)) {
             return command_fail("flame", EXIT_USAGE,
                                 "--for %s is no length from 1s to 1h, such as 30s", value);
         }
