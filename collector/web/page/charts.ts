@@ -119,7 +119,7 @@ export class Charts {
     const columns = [...layers.map(l => l.values), s.uncovered_us, waiting];
     const most = largest(s.requests.map((_, i) => columns.reduce<number>((sum, c) => sum + (c[i] ?? 0), 0))) || 1000;
     this.where.show({
-      lines: rounds(most * 1.05, 4).map(value => ({ value, text: plain(duration(value)) })),
+      lines: rounds(most * 1.05, 6).map(value => ({ value, text: plain(duration(value)) })),
       share: value => value / (most * 1.05),
       draw: pen => {
         const fills = [...layers.map(l => l.colour), variable("--uncovered"),

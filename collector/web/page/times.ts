@@ -41,8 +41,11 @@ export function moment(seconds: number, withSeconds: boolean): string {
   return `${today ? "" : `${day(seconds)} `}${clock(seconds, withSeconds)}`;
 }
 
-/** "11:05 to 12:05", with days where that is not today, and with seconds where it is short. */
+const DAYS_ALONE_S = 14 * 86400;
+
+/** "11:05 to 12:05", with days where that is not today, with seconds where it is short, and of days alone where it is long. */
 export function stretch(from: number, until: number, withSeconds = until - from < 600): string {
+  if (!withSeconds && until - from >= DAYS_ALONE_S) { return `${day(from)} to ${day(until)}`; }
   return day(from) === day(until) ? `${moment(from, withSeconds)} to ${clock(until, withSeconds)}`
     : `${day(from)} ${clock(from, withSeconds)} to ${day(until)} ${clock(until, withSeconds)}`;
 }

@@ -253,7 +253,8 @@ export class Waterfall {
     if (node !== this.home) {
       c.font = `12px ${variable("--font")}`;
       c.fillStyle = variable("--quiet");
-      c.fillText(fitting(c, ` on ${node}`, right - begin - wide), begin + wide, y + LINE / 2);
+      const where = fitting(c, ` on ${node}`, right - begin - wide);
+      if (where.length > " on ab…".length) { c.fillText(where, begin + wide, y + LINE / 2); } // less tells nothing
     }
   }
 
