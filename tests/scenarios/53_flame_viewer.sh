@@ -72,6 +72,7 @@ is "$(told 'outline draws')" true "a function of the table is outlined"
 is "$(told metric | sed -n 's/^calls|.*|//p')" \
   "$(sql "SELECT max(n) FROM (SELECT sum(self) AS n FROM profile_stacks WHERE profile = 2 AND metric = 'calls' GROUP BY name)")" \
   "calls are those of the database"
+is "$(told 'of another metric')" "" "what was told by another metric is gone"
 is "$(told rows)|$(told 'rows folded')" "4|2" "chains fold"
 holds "$(told sideways)" -le 320 "nothing is wider than 320 px"
 has "$scratch/told" '^totals\|.*now .* before .* in profile 1' "both totals are told"

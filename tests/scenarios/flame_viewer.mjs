@@ -117,7 +117,10 @@ try {
     const row = page.locator(".flame-table tbody tr").first();
     say("metric", metric, await row.locator("th").innerText(), (await row.locator("td").first().innerText()));
   }
+  await walk(page, ["ArrowDown"]);
+  const counted = await told(page);
   await page.selectOption("select", "wall");
+  say("of another metric", counted !== "" ? await told(page) : "nothing was told");
   await page.check("input[type=checkbox]");
   await page.locator(".flame-way button").nth(1).click();
   await settled(page);

@@ -216,6 +216,7 @@ class Viewer implements Flame {
   }
 
   private draw(view: View): void {
+    this.told.textContent = ""; // that was of another metric, or of another chain
     this.main.show(this.shown(this.tree, this.main), view);
     this.settle();
     this.find();
