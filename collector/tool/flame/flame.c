@@ -118,6 +118,25 @@ static int take_attach(struct around_options *o, const char *name, const char *v
     return EXIT_SUCCESS;
 }
 
+// The options of a node that kprof does not trace yet.
+static int take_around(struct around_options *o, int option, const char *value) {
+    switch (option) {
+    case ENTRY:
+        return take_attach(o, "--entry", value);
+    case TIER:
+        return take_attach(o, "--tier", value);
+    case IDENTITY:
+        return take_attach(o, "--identity", value);
+    case CONFIG:
+        return take_attach(o, "--config", value);
+    case COOKIE_FILE:
+        return take_attach(o, "--cookie-file", value);
+    default: // LISTEN
+        o->listen = value;
+        return EXIT_SUCCESS;
+    }
+}
+
 static int take_name(const char *option, const char *value, const char **names, uint32_t *count) {
     if (*count == LIMIT_FULL_NAMES) {
         return command_fail("flame", EXIT_USAGE, "--%s: %u at most", option, LIMIT_FULL_NAMES);
@@ -221,21 +240,9 @@ static int take(void *to, int option, const char *value) {
     case 'w':
         o->draw.waterfall = true;
         break;
-    case ENTRY:
-        return take_attach(&o->around, "--entry", value);
-    case TIER:
-        return take_attach(&o->around, "--tier", value);
-    case IDENTITY:
-        return take_attach(&o->around, "--identity", value);
-    case CONFIG:
-        return take_attach(&o->around, "--config", value);
-    case COOKIE_FILE:
-        return take_attach(&o->around, "--cookie-file", value);
-    case LISTEN:
-        o->around.listen = value;
-        break;
     default:
-        return take_full_trace(&o->full, option, value);
+        return option >= ENTRY && option <= LISTEN ? take_around(&o->around, option, value)
+                                                   : take_full_trace(&o->full, option, value);
     }
     return EXIT_SUCCESS;
 }
