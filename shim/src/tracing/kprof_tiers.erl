@@ -187,7 +187,7 @@ count_left_out(Slots, #tiers{counted = Before, one_in = OneIn} = Tiers) ->
 
 %% @doc The same where the sampling has changed, once the patterns of `After' stand. `Before' had
 %% them until then. Entry calls since `After' was made were sampled as one of the two tells, and
-%% nobody knows how many as which: as few are counted as it may be, so that no request is told twice.
+%% nobody knows how many as which: as few are counted as may be, so that no request is told twice.
 -spec count_changing(kprof_slots:slots(), tiers(), tiers()) -> tiers().
 count_changing(Slots, #tiers{one_in = Old}, #tiers{one_in = New, counted = Since} = After) when
     is_integer(Since)
