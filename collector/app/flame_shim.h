@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "codec/control.h"
 #include "ingest/pipeline.h"
 #include "model/profile/profile.h"
 
@@ -15,6 +16,8 @@ struct flame_shim {
     void (*send)(void *link, const struct buffer *messages);
 };
 
+// Writes the field `processes` of a message: a list of the pids.
+void flame_shim_put_pids(struct control_writer *w, const uint64_t *pids, uint32_t count);
 // Asks it about processes: sends a message of this type (protocol.h) with the full trace's id and a
 // list of the pids. Nothing is sent without memory.
 void flame_shim_ask(const struct flame_shim *shim, const char *type, int64_t id,

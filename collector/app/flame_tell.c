@@ -116,13 +116,7 @@ bool flame_ask_shim(struct flame_job *f, bool begin) {
     control_bool(&w, FIELD_ALL, f->all_modules);
     put_names(&w, FIELD_APPLICATIONS, f->applications, f->application_count);
     put_names(&w, FIELD_MODULES, f->modules, f->module_count);
-    control_list(&w, FIELD_PROCESSES, count);
-    for (uint32_t i = 0; i < count; i++) {
-        char pid[MESSAGE_PID_BYTES];
-        message_pid_text(pids[i], pid);
-        control_map(&w, 1);
-        control_text(&w, FIELD_PID, slice_text(pid));
-    }
+    flame_shim_put_pids(&w, pids, count);
     bool fits = control_end(&w);
     f->asked = pipeline_node_time(f->shim.node);
     if (fits) {
