@@ -60,6 +60,13 @@ times_differ() {
        WHERE t.name = 'request' AND abs(o.us - t.us) > max(0.01 * t.us, 10 * 50)"
 }
 
+# traces FILE: the tool that writes it says that functions are traced
+traces() {
+  tells() { grep -qs '[1-9][0-9]* functions in' "$scratch/$1" || gone "$live"; }
+  wait_for 20 "it traces" tells "$1"
+  grep -q '[1-9][0-9]* functions in' "$scratch/$1" || fail "it ended before it traced: $(cat "$scratch/$1")"
+}
+
 # profile ROUND: of ten requests
 profile() {
   local round=$1 live more
@@ -68,7 +75,7 @@ profile() {
     --out "$scratch/x.svg" --out "$scratch/x.collapsed" --out "$scratch/x.speedscope.json" --out "$scratch/x.callgrind" \
     --out "$scratch/x.perf.txt"
   live=$!
-  wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/live.log"
+  traces live.log
   is "$(target_eval "$node" 'scenario_flame:requests(10).')" ok "ten requests"
   # A slow machine is not through with them within a window: then others come in the next, and the truth is not of those that were traced.
   more=
@@ -187,7 +194,7 @@ is "$(grep -c '^[+-]' "$scratch/flame.txt" || true)" 0 "compared with itself not
 for _ in 1 2; do
   start "$scratch/live.log" "$kprof" flame "$node" "${at[@]}" --requests 5 --module scenario_flame --for 60s
   live=$!
-  wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/live.log"
+  traces live.log
   is "$(target_eval "$node" 'scenario_flame:requests(5).')" ok "five requests"
   ends "$live" 60
 done
@@ -200,9 +207,9 @@ is "$(of_json flame.txt stacks[0].before_value)" \
     sed 's/\.0$//')" "as heavy as they are together"
 
 # -- ten requests, of another identity ---------------------------------------------------------------------------------
-start "$scratch/flame.txt" "$kprof" flame "$node" "${at[@]}" --for 5s --module scenario_flame --only no_such_identity
+start "$scratch/flame.txt" "$kprof" flame "$node" "${at[@]}" --for 15s --module scenario_flame --only no_such_identity
 live=$!
-wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/flame.txt"
+traces flame.txt
 is "$(target_eval "$node" 'scenario_flame:requests(10).')" ok "ten requests"
 ends "$live" 60
 is "$status" 11 "kprof flame --only no_such_identity ends with 11: $(tail -n 1 "$scratch/flame.txt")"

@@ -10,6 +10,7 @@ node=$name@localhost
 
 stands() { target_eval "$node" 'scenario_undone:stands().'; }
 is_there() { [ "$(stands)" -gt 0 ]; }
+kills() { [ "$(target_eval "$node" "scenario_undone:kill($1).")" -gt 0 ]; }
 is_off() { [ "$(stands)" = 0 ]; }
 untouched() { [ "$(target_eval "$node" 'scenario_left:differences("before").')" = "[]" ]; }
 attached() { grep -qs '^tracing ' "$scratch/attach.log" || gone "$attach"; }
@@ -62,6 +63,7 @@ start_collector
 
 for victim in $victims; do
   begin
-  holds "$(target_eval "$node" "scenario_undone:kill($victim).")" -gt 0 "$victim is killed"
+  # between two windows of a full trace it may not be there
+  wait_for 20 "$victim is killed" kills "$victim"
   over "$victim"
 done
