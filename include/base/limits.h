@@ -212,7 +212,8 @@
 #define LIMIT_PROFILE_WEIGHTS 60000u
 #define LIMIT_FULL_WEIGHTS 60000u
 #define LIMIT_PROCESS_WEIGHTS 30000u
-// Full traces at a time, of all nodes; what each takes is less than 30 MB.
+// Full traces and runs of stack sampling at a time, of all nodes; what each takes is less than 30
+// MB.
 #define LIMIT_FULL_TRACES 2u
 // Those that wait for these to be over.
 #define LIMIT_FULL_WAITING 8u
@@ -248,6 +249,14 @@
 // Messages of a full trace that wait for those that they have overtaken, 64 bytes each: what a
 // trace port gives in DISORDER_NS is a tenth.
 #define LIMIT_FULL_HELD 32768u
+// Bytes of the looks of a run of stack sampling, which ends there: 60 s of 100 processes at 99 Hz
+// take 2 to 6 MB. With its stacks a run takes less than a full trace, and has the place of one.
+#define LIMIT_SAMPLE_BYTES (8u << 20)
+// Seconds of a run; and what its shim may number before it begins anew: as many as it keeps.
+#define LIMIT_SAMPLE_SECONDS 86400u
+#define LIMIT_SAMPLE_FRAMES 10000u
+#define LIMIT_SAMPLE_STACKS 20000u
+#define LIMIT_SAMPLE_PROCESSES 5000u
 
 // -- notes ----------------------------------------------------------------------------------------
 

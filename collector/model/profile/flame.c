@@ -9,9 +9,22 @@
 static const struct {
     const char *name, *unit;
 } metrics[FLAME_METRICS] = {
-    [FLAME_WALL] = {"wall", "ns"},       [FLAME_SELF] = {"self", "ns"},
-    [FLAME_WAITING] = {"waiting", "ns"}, [FLAME_ASLEEP] = {"asleep", "ns"},
-    [FLAME_GC] = {"gc", "ns"},           [FLAME_CALLS] = {"calls", "calls"},
+    [FLAME_WALL] = {"wall", "ns"},
+    [FLAME_SELF] = {"self", "ns"},
+    [FLAME_WAITING] = {"waiting", "ns"},
+    [FLAME_ASLEEP] = {"asleep", "ns"},
+    [FLAME_GC] = {"gc", "ns"},
+    [FLAME_CALLS] = {"calls", "calls"},
+    [FLAME_SAMPLES] = {"samples", "samples"},
+    [FLAME_REDUCTIONS] = {"reductions", "reductions"},
+    [FLAME_MEMORY] = {"memory", "bytes"},
+    [FLAME_MEMORY_GROWTH] = {"memory_growth", "bytes"},
+    [FLAME_MEMORY_RELEASE] = {"memory_release", "bytes"},
+    [FLAME_QUEUE] = {"queue", "messages"},
+    [FLAME_QUEUE_GROWTH] = {"queue_growth", "messages"},
+    [FLAME_BINARY] = {"binary", "bytes"},
+    [FLAME_BINARY_GROWTH] = {"binary_growth", "bytes"},
+    [FLAME_BINARY_RELEASE] = {"binary_release", "bytes"},
 };
 
 const char *flame_metric_name(enum flame_metric metric) {
@@ -26,6 +39,36 @@ bool flame_metric_parse(const char *name, enum flame_metric *metric) {
     for (enum flame_metric m = 0; m < FLAME_METRICS; m++) {
         if (strcmp(name, metrics[m].name) == 0) {
             *metric = m;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool flame_metric_is_time(enum flame_metric metric) {
+    return metric < FLAME_CALLS;
+}
+
+bool flame_metric_is_of(enum flame_metric metric, enum profile_kind kind) {
+    return (kind == PROFILE_SAMPLES) == (metric >= FLAME_SAMPLES);
+}
+
+static const char *const groups[FLAME_GROUPS] = {[FLAME_UNGROUPED] = "none",
+                                                 [FLAME_BY_IDENTITY] = "identity",
+                                                 [FLAME_BY_PROCESS] = "process",
+                                                 [FLAME_BY_STATUS] = "status",
+                                                 [FLAME_BY_APPLICATION] = "application",
+                                                 [FLAME_BY_MEMORY] = "memory",
+                                                 [FLAME_BY_QUEUE] = "queue"};
+
+const char *flame_group_name(enum flame_group group) {
+    return groups[group];
+}
+
+bool flame_group_parse(const char *name, enum flame_group *group) {
+    for (enum flame_group g = 0; g < FLAME_GROUPS; g++) {
+        if (strcmp(name, groups[g]) == 0) {
+            *group = g;
             return true;
         }
     }
@@ -96,7 +139,7 @@ static uint32_t node_above(struct flame_tree *t, uint32_t node, uint32_t frame) 
 // Whether a weight is drawn, on which stack, and as what.
 static bool is_drawn(const struct profile *p, const struct weight *w, const struct flame_options *o,
                      uint32_t *stack, int64_t *value) {
-    static const enum stack_frame_kind of_kind[FLAME_METRICS] = {
+    static const enum stack_frame_kind of_kind[FLAME_CALLS] = {
         [FLAME_WAITING] = FRAME_WAITING, [FLAME_ASLEEP] = FRAME_ASLEEP, [FLAME_GC] = FRAME_GC};
     *stack = profile_key_stack(w->key);
     *value = w->ns;
@@ -109,12 +152,16 @@ static bool is_drawn(const struct profile *p, const struct weight *w, const stru
         return !(o->no_asleep && kind == FRAME_ASLEEP);
     case FLAME_SELF:
         return kind == FRAME_FUNCTION || kind == FRAME_CUT || kind == FRAME_GROUP;
-    default:
+    case FLAME_WAITING:
+    case FLAME_ASLEEP:
+    case FLAME_GC:
         if (kind != of_kind[o->metric]) {
             return false;
         }
         *stack = p->stacks.all[*stack].parent; // it is the only thing that is drawn
         return true;
+    default: // of samples
+        return w->ns > 0;
     }
 }
 
@@ -140,9 +187,9 @@ static uint32_t frame_in_tree(const struct adding *a, uint32_t frame) {
 }
 
 static uint32_t group_node(const struct adding *a, uint64_t key, enum flame_group group) {
-    uint16_t of = group == FLAME_BY_IDENTITY  ? profile_key_identity(key)
-                  : group == FLAME_BY_PROCESS ? profile_key_process(key)
-                                              : PROFILE_NOBODY;
+    uint16_t of = group == FLAME_UNGROUPED     ? PROFILE_NOBODY
+                  : group == FLAME_BY_IDENTITY ? profile_key_identity(key)
+                                               : profile_key_process(key);
     if (of == PROFILE_NOBODY) {
         return 0;
     }

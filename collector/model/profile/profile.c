@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/profile/profile.h"
 
+#include "model/profile/samples.h"
+
 bool profile_init(struct profile *p) {
     *p = (struct profile){0};
     if (stacks_init(&p->stacks) && weights_init(&p->weights) && map_init(&p->applications)) {
@@ -15,6 +17,7 @@ void profile_free(struct profile *p) {
     weights_free(&p->weights);
     map_free(&p->applications);
     timeline_free(&p->timeline);
+    samples_free(p->samples);
     *p = (struct profile){0};
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/leb128.h"
 #include "base/limits.h"
 
 enum { STATES = TIMELINE_LEFT + 1 };
@@ -49,49 +50,26 @@ void timeline_add(struct timeline *t, const struct timeline_event *event, uint32
 //   lines, for each its pid; cut; events, for each
 //   time since the one before, line * STATES + state, stack
 
-static void put(struct buffer *out, uint64_t number) {
-    uint8_t bytes[10];
-    size_t n = 0;
-    for (; number >= 0x80; number >>= 7) {
-        bytes[n++] = (uint8_t)(number | 0x80);
-    }
-    bytes[n++] = (uint8_t)number;
-    buffer_append(out, bytes, n);
-}
-
-static uint64_t take(struct cursor *c) {
-    uint64_t number = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-        uint8_t byte = cursor_u8(c);
-        number |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            return number;
-        }
-    }
-    cursor_fail(c);
-    return 0;
-}
-
 bool timeline_pack(const struct timeline *t, struct buffer *out) {
     int64_t before = 0;
-    put(out, t->lines);
+    leb128_append(out, t->lines);
     for (uint32_t i = 0; i < t->lines; i++) {
-        put(out, t->pids[i]);
+        leb128_append(out, t->pids[i]);
     }
-    put(out, t->cut);
-    put(out, t->count);
+    leb128_append(out, t->cut);
+    leb128_append(out, t->count);
     for (uint32_t i = 0; i < t->count; i++) {
         const struct timeline_event *e = &t->events[i];
-        put(out, e->time > before ? (uint64_t)(e->time - before) : 0);
-        put(out, (uint64_t)e->line * STATES + e->state);
-        put(out, e->stack);
+        leb128_append(out, e->time > before ? (uint64_t)(e->time - before) : 0);
+        leb128_append(out, (uint64_t)e->line * STATES + e->state);
+        leb128_append(out, e->stack);
         before = e->time > before ? e->time : before;
     }
     return !out->failed;
 }
 
 static bool take_event(struct cursor *c, uint32_t stacks, int64_t *time, struct timeline *t) {
-    uint64_t later = take(c), place = take(c), stack = take(c);
+    uint64_t later = leb128_take(c), place = leb128_take(c), stack = leb128_take(c);
     if (c->failed || later > (uint64_t)(INT64_MAX - *time) || place / STATES >= t->lines ||
         stack >= stacks) {
         return false;
@@ -110,15 +88,15 @@ static bool take_event(struct cursor *c, uint32_t stacks, int64_t *time, struct 
 bool timeline_unpack(struct slice bytes, uint32_t stacks, struct timeline *t) {
     struct cursor c = cursor_of(bytes.data, bytes.len);
     *t = (struct timeline){0};
-    uint64_t lines = take(&c);
+    uint64_t lines = leb128_take(&c);
     for (uint64_t i = 0; i < lines && !c.failed; i++) {
-        uint64_t pid = take(&c);
+        uint64_t pid = leb128_take(&c);
         if (timeline_line(t, pid) == UINT16_MAX) {
             return false;
         }
     }
-    bool cut = take(&c) != 0;
-    uint64_t count = take(&c);
+    bool cut = leb128_take(&c) != 0;
+    uint64_t count = leb128_take(&c);
     int64_t time = 0;
     t->cut = cut;
     for (uint64_t i = 0; i < count; i++) {

@@ -13,15 +13,44 @@ enum flame_metric {
     FLAME_ASLEEP,  // ns, scheduled out
     FLAME_GC,      // ns, garbage collection
     FLAME_CALLS,   // calls
+    // of samples (samples.h), what stands in the weights:
+    FLAME_SAMPLES,        // looks at processes
+    FLAME_REDUCTIONS,     // that they had done since the look before
+    FLAME_MEMORY,         // bytes, the mean of each process, and so are queue and binary
+    FLAME_MEMORY_GROWTH,  // bytes more than at the look before,
+    FLAME_MEMORY_RELEASE, // and less
+    FLAME_QUEUE,          // messages
+    FLAME_QUEUE_GROWTH,
+    FLAME_BINARY, // bytes off the heap
+    FLAME_BINARY_GROWTH,
+    FLAME_BINARY_RELEASE,
     FLAME_METRICS
 };
-// The metric's name, as in --metric; and what it counts, "ns" or "calls".
+// The metric's name, as in --metric; and what it counts: "ns", "calls", "samples", "reductions",
+// "bytes" or "messages".
 const char *flame_metric_name(enum flame_metric metric);
 const char *flame_metric_unit(enum flame_metric metric);
+// Whether it is a time, and not a number of something.
+bool flame_metric_is_time(enum flame_metric metric);
+// Whether profiles of a kind have it.
+bool flame_metric_is_of(enum flame_metric metric, enum profile_kind kind);
 // The metric of a name; false: there is none.
 bool flame_metric_parse(const char *name, enum flame_metric *metric);
 
-enum flame_group { FLAME_UNGROUPED, FLAME_BY_IDENTITY, FLAME_BY_PROCESS };
+enum flame_group {
+    FLAME_UNGROUPED,
+    FLAME_BY_IDENTITY,
+    FLAME_BY_PROCESS,
+    // of samples:
+    FLAME_BY_STATUS,
+    FLAME_BY_APPLICATION,
+    FLAME_BY_MEMORY,
+    FLAME_BY_QUEUE,
+    FLAME_GROUPS
+};
+// The group's name, as in --group; and the group of a name: false: there is none.
+const char *flame_group_name(enum flame_group group);
+bool flame_group_parse(const char *name, enum flame_group *group);
 
 struct flame_options {
     enum flame_metric metric;

@@ -84,6 +84,8 @@ struct profile_missed {
     uint64_t requests;               // that went through it
 };
 
+struct samples;
+
 struct profile {
     struct profile_head head;
     struct stacks stacks;
@@ -99,6 +101,7 @@ struct profile {
     struct timeline timeline;   // of the longest of its requests; no events: there is none
     int64_t timeline_ns;        // how long that was
     uint16_t timeline_identity; // what it was called, a name of stacks.names
+    struct samples *samples;    // of stack sampling (samples.h), its own; NULL: none
 };
 
 // Returns false without memory.

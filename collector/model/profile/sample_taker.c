@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the records of a shim: its numbers become the profile's.
+#include "model/profile/samples.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "codec/mfa.h"
+
+enum { SECOND_US = 1000000 };
+
+// Numbers of the shim's to ours, as far as it has told them.
+struct numbers {
+    uint32_t *ours;
+    uint32_t count, room;
+};
+
+struct sample_taker {
+    struct profile *profile;
+    struct numbers frames, stacks, processes;
+    struct map by_pid; // hash of a pid's text -> our number
+    uint64_t us;       // time of the next record
+    uint64_t told_us;  // and as the records tell it
+};
+
+struct sample_taker *sample_taker_new(struct profile *p) {
+    struct sample_taker *t = calloc(1, sizeof *t);
+    if (t && map_init(&t->by_pid)) {
+        t->profile = p;
+        p->samples = p->samples ? p->samples : samples_new();
+    }
+    if (!t || !t->profile || !p->samples) {
+        sample_taker_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void sample_taker_free(struct sample_taker *t) {
+    if (t) {
+        free(t->frames.ours);
+        free(t->stacks.ours);
+        free(t->processes.ours);
+        map_free(&t->by_pid);
+        free(t);
+    }
+}
+
+static bool number_add(struct numbers *n, uint32_t ours, uint32_t most) {
+    if (n->count == most || !array_grow((void **)&n->ours, &n->room, n->count, sizeof *n->ours)) {
+        return false;
+    }
+    n->ours[n->count++] = ours;
+    return true;
+}
+
+// -- what is told once ----------------------------------------------------------------------------
+
+static void atom_of(struct slice text, char out[MFA_ATOM_BYTES]) {
+    size_t len = text.len < MFA_ATOM_BYTES - 1 ? text.len : MFA_ATOM_BYTES - 1;
+    memcpy(out, text.data, len);
+    out[len] = 0;
+}
+
+static bool take_frame(struct sample_taker *t, const struct sample_record *r) {
+    static struct mfa mfa; // large
+    char text[MFA_TEXT_BYTES];
+    if (r->texts[0].len == 0 || r->texts[1].len == 0 || r->number > 255) {
+        return false;
+    }
+    atom_of(r->texts[0], mfa.module);
+    atom_of(r->texts[1], mfa.function);
+    mfa.arity = (uint32_t)r->number;
+    uint32_t frame = stacks_frame(&t->profile->stacks, FRAME_FUNCTION,
+                                  slice_text(mfa_text(&mfa, text)), slice_text(mfa.module));
+    return number_add(&t->frames, frame, LIMIT_SAMPLE_FRAMES);
+}
+
+static bool take_stack(struct sample_taker *t, const struct sample_record *r) {
+    struct stacks *s = &t->profile->stacks;
+    uint32_t stack = STACK_ROOT;
+    if (r->flags & SAMPLE_STACK_CUT) {
+        uint32_t cut = stacks_frame(s, FRAME_CUT, slice_text("..."), slice_of(NULL, 0));
+        stack = stacks_push(s, stack, cut);
+        t->profile->samples->counts.cut++;
+    }
+    for (uint32_t i = 0; i < r->frame_count; i++) {
+        if (r->frames[i] >= t->frames.count) {
+            return false;
+        }
+        stack = stacks_push(s, stack, t->frames.ours[r->frames[i]]);
+    }
+    return number_add(&t->stacks, stack, LIMIT_SAMPLE_STACKS);
+}
+
+static uint32_t name_of(struct sample_taker *t, struct slice text) {
+    return text.len > 0 ? names_intern(&t->profile->stacks.names, text) : NAME_NONE;
+}
+
+// A process may be told again, after the numbers began anew.
+static bool take_process(struct sample_taker *t, const struct sample_record *r) {
+    uint64_t key = hash_bytes(r->texts[0]);
+    uint32_t known = map_get(&t->by_pid, key);
+    if (known == MAP_NONE) {
+        struct sampled_process process = {.name = name_of(t, r->texts[1]),
+                                          .initial = name_of(t, r->texts[2]),
+                                          .application = name_of(t, r->texts[3])};
+        names_clean(r->texts[0], process.pid, sizeof process.pid);
+        known = samples_process(t->profile->samples, &process);
+        if (known != UINT32_MAX && !map_set(&t->by_pid, key, known)) {
+            return false;
+        }
+    }
+    return number_add(&t->processes, known, LIMIT_SAMPLE_PROCESSES);
+}
+
+// -- what is told all the time --------------------------------------------------------------------
+
+// The records tell this time, and another second where it is one. False without room.
+static bool tell_time(struct sample_taker *t) {
+    struct samples *s = t->profile->samples;
+    uint64_t second = t->us / SECOND_US;
+    if (s->second_count == 0 || s->seconds[s->second_count - 1].second != second) {
+        if (second >= LIMIT_SAMPLE_SECONDS ||
+            !samples_second(s, (uint32_t)second, slice_of(NULL, 0))) {
+            return false;
+        }
+        t->told_us = second * SECOND_US;
+    }
+    if (t->us != t->told_us) {
+        struct sample_record time = {.kind = SAMPLE_TIME, .number = t->us - t->told_us};
+        sample_record_write(&s->records, &time);
+        t->told_us = t->us;
+    }
+    return true;
+}
+
+static void count(struct sample_counts *c, const struct sample_record *r) {
+    uint64_t us = r->number < SECOND_US * (uint64_t)LIMIT_SAMPLE_SECONDS ? r->number : 0;
+    c->looks += r->kind == SAMPLE_LOOK;
+    c->unchanged += r->kind == SAMPLE_UNCHANGED;
+    c->unanswered += r->kind == SAMPLE_UNANSWERED;
+    c->held_us += r->kind == SAMPLE_HELD ? us : 0;
+    c->late_us += r->kind == SAMPLE_LATE ? us : 0;
+}
+
+// Bytes of the longest record of these kinds, with its time.
+enum { LONGEST = 160 + LIMIT_NAME_BYTES };
+
+static void keep(struct sample_taker *t, const struct sample_record *r) {
+    struct samples *s = t->profile->samples;
+    if (s->records.len + LONGEST > s->records.cap || !tell_time(t)) {
+        s->full = true;
+        return;
+    }
+    count(&s->counts, r);
+    sample_record_write(&s->records, r);
+}
+
+// Ours of a process's number; false: it was never told. Without room for it *kept is false.
+static bool number_process(struct sample_taker *t, struct sample_record *r, bool *kept) {
+    if (r->process >= t->processes.count) {
+        return false;
+    }
+    r->process = t->processes.ours[r->process];
+    *kept = r->process != UINT32_MAX;
+    return true;
+}
+
+static bool take_look(struct sample_taker *t, struct sample_record *r) {
+    bool kept = false;
+    char identity[LIMIT_NAME_BYTES + 4];
+    if (!number_process(t, r, &kept) || r->stack > t->stacks.count) {
+        return false;
+    }
+    r->stack = r->stack > 0 ? t->stacks.ours[r->stack - 1] + 1 : 0;
+    if (r->kind == SAMPLE_IDENTITY) { // as it is called in the table of names
+        names_clean(r->texts[0], identity, sizeof identity);
+        uint32_t name = name_of(t, slice_text(identity));
+        r->texts[0] =
+            slice_text(name == NAME_NONE ? "" : names_text(&t->profile->stacks.names, name));
+    }
+    if (kept) {
+        keep(t, r);
+    }
+    return true;
+}
+
+// Numbers begin anew, and what was known of processes is forgotten with them: their next looks tell
+// all.
+static void forget(struct sample_taker *t) {
+    t->frames.count = t->stacks.count = t->processes.count = 0;
+}
+
+static bool take(struct sample_taker *t, struct sample_record *r) {
+    switch (r->kind) {
+    case SAMPLE_FRAME:
+        return take_frame(t, r);
+    case SAMPLE_STACK:
+        return take_stack(t, r);
+    case SAMPLE_PROCESS:
+        return take_process(t, r);
+    case SAMPLE_TIME:
+        if (r->number > (uint64_t)LIMIT_SAMPLE_SECONDS * SECOND_US) {
+            return false;
+        }
+        t->us += r->number;
+        return true;
+    case SAMPLE_HELD:
+    case SAMPLE_LATE:
+        keep(t, r);
+        return true;
+    case SAMPLE_FORGET:
+        forget(t);
+        return true;
+    default:
+        return take_look(t, r);
+    }
+}
+
+bool sample_taker_take(struct sample_taker *t, struct slice records) {
+    struct cursor c = cursor_of(records.data, records.len);
+    struct sample_record r;
+    while (sample_record_read(&c, &r)) {
+        if (!take(t, &r)) {
+            return false;
+        }
+    }
+    return !c.failed;
+}
