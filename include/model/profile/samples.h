@@ -11,7 +11,7 @@
 
 // A process that was looked at. Names are of the profile's stacks.names, NAME_NONE: empty.
 struct sampled_process {
-    char pid[PROFILE_PID_BYTES];
+    char pid[MESSAGE_PID_BYTES];
     uint32_t name; // registered, or its label
     uint32_t initial;
     uint32_t application;
