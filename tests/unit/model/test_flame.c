@@ -98,7 +98,8 @@ static void names_of_metrics(void **state) {
         enum flame_metric parsed;
         assert_true(flame_metric_parse(flame_metric_name(m), &parsed));
         assert_int_equal(parsed, m);
-        assert_string_equal(flame_metric_unit(m), m == FLAME_CALLS ? "calls" : "ns");
+        assert_int_equal(flame_metric_is_time(m), strcmp(flame_metric_unit(m), "ns") == 0);
+        assert_true(flame_metric_is_of(m, m < FLAME_SAMPLES ? PROFILE_FULL : PROFILE_SAMPLES));
     }
     enum flame_metric none;
     assert_false(flame_metric_parse("weight", &none));
