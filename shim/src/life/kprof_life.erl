@@ -175,6 +175,8 @@ handle_event(info, {kprof_guard, full}, tracing, #d{trace = Trace} = D) ->
     {keep_state, D#d{trace = kprof_trace:full_tripped(Trace)}};
 handle_event(info, {kprof_full_relay, Pid, Why}, tracing, #d{trace = Trace} = D) ->
     {keep_state, D#d{trace = kprof_trace:full_cut_off(Pid, Why, Trace)}};
+handle_event(info, {kprof_sampler, _, _} = Told, _, #d{trace = Trace} = D) ->
+    {keep_state, D#d{trace = kprof_trace:sampler(Told, Trace)}};
 handle_event(info, {kprof_guard, {reset, From, Until, MFAs}}, tracing, #d{trace = Trace}) ->
     ok = kprof_trace:reset({From, Until}, MFAs, Trace),
     keep_state_and_data;

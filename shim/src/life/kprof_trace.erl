@@ -21,7 +21,7 @@
     stop/1,
     discard/1
 ]).
--export([flame/3, flame_header/2, full_tripped/1, full_cut_off/3]).
+-export([flame/3, flame_header/2, full_tripped/1, full_cut_off/3, sampler/2]).
 -export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, reset/3, clock/1]).
 -export([tell_state/3, steered/4, describe/1, warnings/1, armed/1, collector/1, reached/1]).
 
@@ -39,6 +39,7 @@
     load = kprof_load:new() :: kprof_load:load(),
     ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
     full = kprof_full_traces:new() :: kprof_full_traces:full_traces(),
+    stacks = kprof_stacks:new() :: kprof_stacks:stacks(),
     asks :: kprof_asks:asks()
 }).
 -opaque trace() :: #trace{}.
@@ -148,8 +149,9 @@ wanted(#trace{ledger = Ledger} = T) ->
 
 %% @doc Stops for good. What was sent arrives.
 -spec stop(trace()) -> ok.
-stop(T0) ->
-    T = wind_down(T0),
+stop(#trace{stacks = Stacks} = T0) ->
+    _ = kprof_stacks:close(around(T0), Stacks),
+    T = wind_down(T0#trace{stacks = kprof_stacks:new()}),
     _ = clock(T),
     ok = kprof_control:told(
         kprof_protocol:stopped(stopped, "stop_trace was called"), T#trace.control
@@ -188,6 +190,7 @@ let_go(#trace{slots = Slots, tiers = Tiers, control = Control, asks = Asks} = T0
         arming = Arming,
         control = kprof_control:close(Control),
         full = kprof_full_traces:lost(T#trace.full),
+        stacks = kprof_stacks:lost(T#trace.stacks),
         asks = kprof_asks:forget(Asks),
         ledger = kprof_ledger:gone(now_ms(), T#trace.ledger)
     }.
@@ -253,7 +256,8 @@ ended(From, Why, #trace{arming = Arming0, outlets = Outlets} = T) ->
         {lost, Text, Arming} -> {lost, Text, T#trace{arming = Arming}};
         none ->
             Over = fun(Around, Full) -> kprof_full_traces:ended(From, Why, Around, Full) end,
-            {ok, full(Over, T#trace{outlets = kprof_outlets:ended(From, Outlets)})}
+            Ended = kprof_stacks:ended(From, Why, around(T), T#trace.stacks),
+            {ok, full(Over, T#trace{outlets = kprof_outlets:ended(From, Outlets), stacks = Ended})}
     end.
 
 %% @doc A monitored process has ended: it may be one that was asked for an identity.
@@ -284,6 +288,11 @@ message({full_names, Id, Processes}, T) ->
     T;
 message({flamed, Told}, #trace{full = Full} = T) ->
     T#trace{full = kprof_full_traces:flamed(Told, Full)};
+message({stacks, Wanted}, #trace{stacks = Stacks} = T) ->
+    T#trace{stacks = kprof_stacks:wanted(Wanted, around(T), Stacks)};
+message({stacks_stop, Id}, #trace{stacks = Stacks} = T) ->
+    ok = kprof_stacks:stop(Id, Stacks),
+    T;
 message({disarm, Function, Reason}, T) ->
     take_off(Function, Reason, T);
 message({stale, Tier, Label}, #trace{watch = Watch} = T) ->
@@ -379,12 +388,20 @@ around(#trace{slots = Slots, control = Control, tiers = Tiers, arming = Arming} 
         control => Control,
         tiers => Tiers,
         arming => Arming,
-        outlets => kprof_outlets:pids(T#trace.outlets)
+        outlets => beside(T)
     }.
 
 %% The processes that are not traced, besides those that an arming knows.
-own(#trace{outlets = Outlets, full = Full}) ->
-    kprof_outlets:pids(Outlets) ++ kprof_full_traces:processes(Full).
+own(#trace{full = Full} = T) ->
+    beside(T) ++ kprof_full_traces:processes(Full).
+
+beside(#trace{outlets = Outlets, stacks = Stacks}) ->
+    kprof_outlets:pids(Outlets) ++ kprof_stacks:processes(Stacks).
+
+%% @doc What the sampler of stacks has sent.
+-spec sampler(kprof_sampler:told(), trace()) -> trace().
+sampler(Told, #trace{stacks = Stacks} = T) ->
+    T#trace{stacks = kprof_stacks:event(Told, around(T), Stacks)}.
 
 %% --- sampling ---
 

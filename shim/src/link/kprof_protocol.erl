@@ -6,6 +6,7 @@
 -export([encode/1, decode/1]).
 -export([auth/4, answer/1, hello/0, data_hello/3]).
 -export([full_started/1, full_stopped/4, full_missed/2, full_named/2, flame/1]).
+-export([stacks_started/3, stacks_taken/4, stacks_stopped/5]).
 -export([
     tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
 ]).
@@ -32,6 +33,8 @@
     | {full_stop, Id :: term()}
     | {full_more | full_names, Id :: term(), Processes :: [binary()]}
     | {flamed, kprof_flame:flamed()}
+    | {stacks, kprof_stacks:wanted()}
+    | {stacks_stop, Id :: term()}
     | {other, Type :: term()}.
 %% One of the collector's. `other' is nothing that the shim knows, or not as it knows it.
 
@@ -101,8 +104,39 @@ told(<<"flamed">>, #{<<"profile">> := Profile} = Map) when is_integer(Profile), 
                 [{Key, count(atom_to_binary(Key, utf8), Map)} || Key <- Counts] ++
                 [{Key, line(maps:get(atom_to_binary(Key, utf8), Map, <<>>))} || Key <- Texts]
         )};
+told(<<"stacks">>, #{<<"id">> := Id} = Map) when is_integer(Id) ->
+    {stacks, #{
+        id => Id,
+        seconds => count(<<"seconds">>, Map),
+        hz => within(1, 1000, 99, <<"hz">>, Map),
+        top => within(1, 1000, 100, <<"top">>, Map),
+        by => by(maps:get(<<"by">>, Map, <<"reductions">>)),
+        every_ms => within(100, 3600000, 5000, <<"every_ms">>, Map),
+        budget_ppm => within(1000, 500000, 20000, <<"budget_ppm">>, Map),
+        registered => texts(<<"registered">>, <<"name">>, Map),
+        processes => texts(<<"processes">>, <<"pid">>, Map),
+        application => application(Map)
+    }};
+told(<<"stacks_stop">>, #{<<"id">> := Id}) ->
+    {stacks_stop, Id};
 told(Type, _) ->
     {other, Type}.
+
+%% What somebody wants of so many is brought within what there may be.
+within(Least, Most, Usual, Key, Map) ->
+    case Map of
+        #{Key := N} when is_integer(N) -> max(Least, min(Most, N));
+        _ -> Usual
+    end.
+
+by(<<"reductions">>) -> reductions;
+by(<<"memory">>) -> memory;
+by(<<"message_queue_len">>) -> message_queue_len;
+by(<<"binary">>) -> binary;
+by(_) -> unknown.
+
+application(#{<<"application">> := Name}) when is_binary(Name) -> Name;
+application(_) -> <<>>.
 
 count(Key, Map) ->
     case Map of
@@ -283,6 +317,24 @@ full_named(Id, Processes) ->
 
 named(Processes) ->
     [#{pid => Pid, name => text(Name)} || {Pid, Name} <- Processes].
+
+%% @doc Stacks are sampled since then.
+-spec stacks_started(term(), integer(), unicode:chardata()) -> message().
+stacks_started(Id, At, Text) ->
+    #{type => stacks_started, id => Id, at => At, text => text(Text)}.
+
+%% @doc What was sampled until then, in the form of {@link kprof_stack_records}; and the totals of
+%% {@link kprof_sampler}.
+-spec stacks_taken(term(), integer(), binary(), kprof_sampler:totals()) -> message().
+stacks_taken(Id, At, Bytes, Totals) ->
+    Totals#{type => stacks_taken, id => Id, at => At, bytes => {bin, Bytes}}.
+
+%% @doc They are sampled no longer, or not at all.
+-spec stacks_stopped(
+    term(), integer(), atom(), unicode:chardata(), kprof_sampler:totals()
+) -> message().
+stacks_stopped(Id, At, Reason, Text, Totals) ->
+    Totals#{type => stacks_stopped, id => Id, at => At, reason => Reason, text => text(Text)}.
 
 %% @doc The answer to a tool's command.
 -spec steered(term(), boolean(), unicode:chardata()) -> message().

@@ -1,0 +1,210 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Processes that ask others how they are. Who asks a running process waits until that handles
+%% its signals, 65 to 115 µs as a rule, but for as long as native code takes where it runs that; and
+%% there is no way to ask without waiting, not even for the status. So {@link kprof_sampler} asks
+%% nobody by itself. It gives what is to be asked to askers, which write down where they stand, and
+%% goes on with another one when one stands still.
+%%
+%% Askers and the sampler have priority high. The VM handles the signal of who asks with the asker's
+%% priority, if that is higher than that of who is asked. Without it an answer waits in the run
+%% queue behind all others.
+-module(kprof_asker).
+
+-export([start_link/2, pid/1, ask/4, position/1]).
+-export([run/3]).
+
+-export_type([asker/0, job/0, item/0, answer/0]).
+
+%% A queue as long as this is walked for `memory' and `garbage_collection_info'.
+-define(LONG_QUEUE, 1000).
+
+-opaque asker() :: {pid(), atomics:atomics_ref(), pos_integer()}.
+-type job() ::
+    look
+    | describe
+    | {measure, kprof_busiest:by(), Leader :: any | pid()}.
+-type item() :: {pid(), Base :: none | non_neg_integer(), Dear :: boolean()} | pid().
+%% For `look' with what its reductions are if it has done nothing; else the process alone.
+-type answer() ::
+    {pid(), gone}
+    | {pid(), unchanged, kprof_stack_records:status()}
+    | {pid(), kprof_stack_records:status(), [mfa()], kprof_stack_records:values()}
+    | {pid(), [{term(), term()}]}
+    | {pid(), none | {Value :: non_neg_integer()}}.
+
+%% @doc Starts one that writes where it stands at this place.
+-spec start_link(atomics:atomics_ref(), pos_integer()) -> asker().
+start_link(Positions, At) ->
+    Sampler = self(),
+    Pid = spawn_opt(
+        fun() ->
+            _ = seq_trace:set_token([]),
+            loop(Sampler, Positions, At)
+        end,
+        [link, {priority, high}]
+    ),
+    {Pid, Positions, At}.
+
+%% @doc The process.
+-spec pid(asker()) -> pid().
+pid({Pid, _, _}) ->
+    Pid.
+
+%% @doc Has it ask. The caller gets `{kprof_asker, Ref, Answers, Ns}': the answers in the order of
+%% the items, and how long that took.
+-spec ask(job(), [item()], reference(), asker()) -> ok.
+ask(Job, Items, Ref, {Pid, Positions, At}) ->
+    ok = atomics:put(Positions, At, 0),
+    Pid ! {Ref, Job, Items},
+    ok.
+
+%% @doc Which item it asks or has asked, from 1; 0: none yet.
+-spec position(asker()) -> non_neg_integer().
+position({_, Positions, At}) ->
+    atomics:get(Positions, At).
+
+loop(Sampler, Positions, At) ->
+    receive
+        {Ref, Job, Items} ->
+            Began = erlang:monotonic_time(nanosecond),
+            Answers = run(Job, Items, fun(N) -> atomics:put(Positions, At, N) end),
+            Sampler ! {?MODULE, Ref, Answers, erlang:monotonic_time(nanosecond) - Began},
+            loop(Sampler, Positions, At)
+    end.
+
+%% @private
+-spec run(job(), [item()], fun((pos_integer()) -> ok)) -> [answer()].
+run(Job, Items, Stand) ->
+    run(Job, Items, Stand, 1).
+
+run(_, [], _, _) ->
+    [];
+run(Job, [Item | Items], Stand, N) ->
+    ok = Stand(N),
+    Answer = one(Job, Item),
+    [Answer | run(Job, Items, Stand, N + 1)].
+
+one(look, {Pid, Base, Dear}) ->
+    %% alone and first: asked together with a stack it is always running
+    case process_info(Pid, status) of
+        undefined -> {Pid, gone};
+        % every question is a signal then, and it has done something
+        {status, running} -> stack(Pid, running, Dear);
+        {status, Status} -> still(process_info(Pid, reductions), Pid, Status, Base, Dear)
+    end;
+one(describe, Pid) ->
+    case process_info(Pid, described_by()) of
+        undefined -> {Pid, gone};
+        Items -> {Pid, Items}
+    end;
+one({measure, By, Leader}, Pid) ->
+    {Pid, leads(Leader, Pid) andalso measure(By, Pid)}.
+
+still({reductions, R}, Pid, Status, Base, _) when R =:= Base; R =:= Base - 1 ->
+    {Pid, unchanged, Status};
+still({reductions, _}, Pid, Status, _, Dear) ->
+    stack(Pid, Status, Dear);
+still(undefined, Pid, _, _, _) ->
+    {Pid, gone}.
+
+stack(Pid, Status, false) ->
+    case process_info(Pid, [current_stacktrace, message_queue_len, reductions]) of
+        [{_, Stack}, {_, Queue}, {_, Reductions}] ->
+            {Pid, Status, without_places(Stack), #{queue => Queue, reductions => Reductions}};
+        undefined ->
+            {Pid, gone}
+    end;
+stack(Pid, Status, true) ->
+    case process_info(Pid, message_queue_len) of
+        undefined -> {Pid, gone};
+        {_, Queue} -> dear(process_info(Pid, items(Queue)), Pid, Status)
+    end.
+
+items(Queue) ->
+    [current_stacktrace, message_queue_len, reductions, heap_size, stack_size] ++
+        [
+            Item
+         || Item <- [memory, garbage_collection, garbage_collection_info], Queue < ?LONG_QUEUE
+        ].
+
+dear(undefined, Pid, _) ->
+    {Pid, gone};
+dear([{_, Stack}, {_, Queue}, {_, Reductions}, {_, Heap}, {_, StackSize} | More], Pid, Status) ->
+    Values = #{
+        queue => Queue,
+        reductions => Reductions,
+        heap => {bytes(Heap), bytes(StackSize)}
+    },
+    {Pid, Status, without_places(Stack),
+        case More of
+            [] ->
+                Values;
+            [{memory, Memory}, {_, Collection}, {_, Info}] ->
+                Values#{
+                    memory => Memory,
+                    collected => {
+                        proplists:get_value(minor_gcs, Collection, 0),
+                        bytes(proplists:get_value(old_heap_size, Info, 0)),
+                        bytes(proplists:get_value(bin_vheap_size, Info, 0)),
+                        bytes(proplists:get_value(bin_old_vheap_size, Info, 0))
+                    }
+                }
+        end}.
+
+without_places(Stack) ->
+    [{M, F, A} || {M, F, A, _} <- Stack].
+
+bytes(Words) ->
+    Words * erlang:system_info(wordsize).
+
+%% --- for the choice of processes ---
+
+leads(any, _) ->
+    true;
+leads(Leader, Pid) ->
+    process_info(Pid, group_leader) =:= {group_leader, Leader}.
+
+measure(reductions, Pid) ->
+    value(process_info(Pid, reductions));
+measure(message_queue_len, Pid) ->
+    value(process_info(Pid, message_queue_len));
+measure(memory, Pid) ->
+    case process_info(Pid, [heap_size, stack_size]) of
+        [{_, Heap}, {_, Stack}] -> {bytes(Heap + Stack)};
+        undefined -> none
+    end;
+measure(binary, Pid) ->
+    case process_info(Pid, message_queue_len) of
+        {_, Queue} when Queue < ?LONG_QUEUE ->
+            case process_info(Pid, garbage_collection_info) of
+                {_, Info} ->
+                    {_, New} = lists:keyfind(bin_vheap_size, 1, Info),
+                    {_, Old} = lists:keyfind(bin_old_vheap_size, 1, Info),
+                    {bytes(New + Old)};
+                undefined ->
+                    none
+            end;
+        _ ->
+            none
+    end.
+
+value({_, N}) -> {N};
+value(undefined) -> none.
+
+%% --- who they are ---
+
+%% A single key of a dictionary can be read from OTP 26.2 on, without the rest of it. Before, the
+%% stack tells what a process began with.
+described_by() ->
+    Items = [registered_name, initial_call, group_leader],
+    case has_keys() of
+        true -> Items ++ [{dictionary, '$initial_call'}, {dictionary, '$process_label'}];
+        false -> Items ++ [current_stacktrace]
+    end.
+
+has_keys() ->
+    try process_info(self(), {dictionary, '$initial_call'}) of
+        _ -> true
+    catch
+        error:badarg -> false
+    end.

@@ -1,0 +1,145 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Which processes of a node are worth looking at: those whose reductions, memory, message
+%% queue or binaries changed most since the scan before, and the largest where nothing changed.
+%% In the first scan that is since they began.
+%%
+%% A scan goes through all processes in slices, as the caller has time for them; it does not ask
+%% processes by itself.
+-module(kprof_busiest).
+
+-export([new/4, begin_scan/1, is_scanning/1, slice/1, measured/2, silent/2, best/1, end_scan/1]).
+
+-export_type([busiest/0, by/0]).
+
+-define(SLICE, 200).
+%% Processes whose values are remembered from one scan to the next, in some 20 MB; those of a larger
+%% node beyond count with all that they have.
+-define(MOST_KNOWN, 250000).
+% more than anything changes: it does not answer, so it runs
+-define(SILENT, 1 bsl 60).
+
+-type by() :: reductions | memory | message_queue_len | binary.
+%% memory: heap and stack, which are told without a signal to the process.
+
+-record(b, {
+    by :: by(),
+    top :: pos_integer(),
+    leader :: any | pid(),
+    % never chosen: who looks
+    own :: #{pid() => true},
+    left = none :: none | [pid()] | {iterator, term()},
+    before :: ets:tid(),
+    now :: ets:tid(),
+    best = gb_sets:empty() :: gb_sets:set({non_neg_integer(), non_neg_integer(), pid()})
+}).
+-opaque busiest() :: #b{}.
+
+%% @doc The top so many processes by that, of all or of those with this group leader.
+-spec new(by(), pos_integer(), any | pid(), [pid()]) -> busiest().
+new(By, Top, Leader, Own) ->
+    #b{
+        by = By,
+        top = Top,
+        leader = Leader,
+        own = maps:from_keys(Own, true),
+        before = table(),
+        now = table()
+    }.
+
+table() ->
+    ets:new(?MODULE, [set, private]).
+
+%% @doc Begins a scan.
+-spec begin_scan(busiest()) -> busiest().
+begin_scan(B) ->
+    B#b{left = all(), best = gb_sets:empty()}.
+
+%% Through a variable: a compiler of an older release does not know them.
+all() ->
+    Vm = erlang,
+    case list_to_integer(Vm:system_info(otp_release)) >= 28 of
+        true -> {iterator, Vm:processes_iterator()};
+        false -> Vm:processes()
+    end.
+
+%% @doc Whether one goes on.
+-spec is_scanning(busiest()) -> boolean().
+is_scanning(#b{left = Left}) ->
+    Left =/= none.
+
+%% @doc The next processes to ask, and for what; none: all have been asked.
+-spec slice(busiest()) -> {none | {kprof_asker:job(), [pid()]}, busiest()}.
+slice(#b{left = Left, own = Own, by = By, leader = Leader} = B) ->
+    case next(?SLICE, Left, []) of
+        {[], _} ->
+            {none, B};
+        {Pids, Rest} ->
+            Others = [P || P <- Pids, not is_map_key(P, Own)],
+            {{{measure, By, Leader}, Others}, B#b{left = Rest}}
+    end.
+
+next(0, Left, Pids) ->
+    {Pids, Left};
+next(_, [], Pids) ->
+    {Pids, []};
+next(N, [Pid | Left], Pids) ->
+    next(N - 1, Left, [Pid | Pids]);
+next(_, {iterator, none}, Pids) ->
+    {Pids, {iterator, none}};
+next(N, {iterator, Iterator}, Pids) ->
+    Vm = erlang,
+    case Vm:processes_next(Iterator) of
+        {Pid, More} -> next(N - 1, {iterator, More}, [Pid | Pids]);
+        none -> {Pids, {iterator, none}}
+    end.
+
+%% @doc What the processes of a slice answered.
+-spec measured([kprof_asker:answer()], busiest()) -> busiest().
+measured(Answers, B) ->
+    lists:foldl(
+        fun
+            ({Pid, {Value}}, B1) -> consider(Pid, Value, B1);
+            (_, B1) -> B1
+        end,
+        B,
+        Answers
+    ).
+
+consider(Pid, Value, #b{before = Before, now = Now} = B) ->
+    Known =
+        case ets:lookup(Before, Pid) of
+            [{_, Old}] -> Old;
+            [] -> 0
+        end,
+    _ = ets:info(Now, size) < ?MOST_KNOWN andalso ets:insert(Now, {Pid, Value}),
+    rank({abs(Value - Known), Value, Pid}, B).
+
+rank(Ranked, #b{top = Top, best = Best} = B) ->
+    case gb_sets:size(Best) < Top of
+        true ->
+            B#b{best = gb_sets:add_element(Ranked, Best)};
+        false ->
+            case gb_sets:smallest(Best) < Ranked of
+                true ->
+                    {_, Others} = gb_sets:take_smallest(Best),
+                    B#b{best = gb_sets:add_element(Ranked, Others)};
+                false ->
+                    B
+            end
+    end.
+
+%% @doc A process has not answered. By reductions it counts as the busiest.
+-spec silent(pid(), busiest()) -> busiest().
+silent(Pid, #b{by = reductions, leader = any} = B) -> rank({?SILENT, 0, Pid}, B);
+silent(_, B) -> B.
+
+%% @doc The best of those that this scan has seen so far, or that the last one saw.
+-spec best(busiest()) -> [pid()].
+best(#b{best = Best}) ->
+    [Pid || {_, _, Pid} <- gb_sets:to_list(Best)].
+
+%% @doc All have been asked, or the scan is given up.
+-spec end_scan(busiest()) -> busiest().
+end_scan(#b{before = Before, now = Now} = B) ->
+    true = ets:delete(Before),
+    B#b{left = none, before = Now, now = table()}.

@@ -1,0 +1,591 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A process that looks at the stacks of others, so many times a second each, and hands what it
+%% saw to its owner in batches. ({@link kprof_stacks} is the owner's side.)
+%%
+%% <ul>
+%% <li>It looks every some milliseconds at those whose turn it is. One whose reductions stood still
+%% has the stack that it had, which costs a tenth of asking.</li>
+%% <li>Others ask ({@link kprof_questions}): nothing waits for a process that does not
+%% answer.</li>
+%% <li>It keeps to its budget ({@link kprof_sample_budget}) by looking less often at all alike, and
+%% tells for how long it held itself back.</li>
+%% <li>The owner has one batch at most, until it says that it goes on. When the next one is finished
+%% meanwhile, the sampler looks no more: what it keeps is bounded, whatever the network does.</li>
+%% </ul>
+%%
+%% What it costs is measured by the clock: the time of its own work, and of the askers', which for
+%% processes that answer at once is the time of both. A busy process answers when it comes to it, so
+%% the time of an answer counts up to an estimate, which is measured at the beginning.
+-module(kprof_sampler).
+
+-export([start_link/1, go/1, stop/1, kill/1, acknowledge/1, pid/1, processes/1, no_totals/0]).
+
+-export_type([sampler/0, told/0, totals/0]).
+
+-define(READY_MS, 5000).
+-define(HAND_MS, 500).
+% looks in a batch
+-define(BATCH, 64).
+-define(LATE_US, 20000).
+% until there has been a first scan
+-define(FIRST_MS, 250).
+-define(SECOND_SCAN_MS, 500).
+% µs that nothing takes longer than, but who was not let run
+-define(OWN_US, 50).
+-define(OWN_ITEM_US, 20).
+-define(UNCHANGED_US, 0.5).
+-define(MEASURE_US, 2.5).
+-define(TRIES, 20).
+
+-opaque sampler() :: {pid(), [pid()]}.
+-type totals() :: #{
+    samples := non_neg_integer(),
+    unchanged := non_neg_integer(),
+    unanswered := non_neg_integer(),
+    held_ms := non_neg_integer(),
+    late_ms := non_neg_integer(),
+    cost_us := non_neg_integer(),
+    processes := non_neg_integer()
+}.
+-type told() ::
+    {kprof_sampler, pid(),
+        {taken, At :: integer(), binary(), totals()}
+        | {over, At :: integer(), done | stopped | no_process, unicode:chardata(), totals()}}.
+%% `taken' is to be followed by {@link acknowledge/1}.
+
+-record(s, {
+    owner :: pid(),
+    wanted :: kprof_stacks:wanted(),
+    depth :: pid(),
+    clock :: kprof_sampler_clock:clock(),
+    questions :: kprof_questions:questions(),
+    records :: kprof_stack_records:records(),
+    sampled = kprof_sampled:new() :: kprof_sampled:sampled(),
+    % none: those that are looked at are named
+    busiest :: none | kprof_busiest:busiest(),
+    budget :: kprof_sample_budget:budget(),
+    % µs: that an answer takes
+    answer_us :: float(),
+    % µs
+    tick_us :: pos_integer(),
+    next_at :: integer(),
+    ticked_at :: integer(),
+    ends_at :: infinity | integer(),
+    choose_at :: integer(),
+    % a first scan goes on, of which there is a first choice before it ends
+    first = true :: boolean(),
+    handed_at :: integer(),
+    % the owner has a batch
+    out = false :: boolean(),
+    % looks that are due: part of one
+    credit = 0.0 :: float(),
+    due = [] :: [kprof_asker:item()],
+    % to be described
+    strangers = [] :: [pid()],
+    % what came since the last turn: looks, and what their asking took in µs
+    looks = 0 :: non_neg_integer(),
+    looks_us = 0.0 :: float(),
+    held_us = 0.0 :: float(),
+    samples = 0 :: non_neg_integer(),
+    unchanged = 0 :: non_neg_integer(),
+    unanswered = 0 :: non_neg_integer(),
+    held_total_us = 0.0 :: float(),
+    late_us = 0 :: non_neg_integer()
+}).
+
+%% --- the owner's side ---
+
+%% @doc Starts one, which waits for {@link go/1}. `At' is when its times count from, `Text' are
+%% notes for people. The caller is linked to it, and must trap exits.
+-spec start_link(kprof_stacks:wanted()) ->
+    {ok, sampler(), At :: integer(), Text :: unicode:chardata()}
+    | {error, no_process | error, unicode:chardata()}.
+start_link(Wanted) ->
+    case kprof_sample_choice:check(Wanted) of
+        {ok, Text} -> start(Wanted, Text);
+        {error, Why} -> {error, no_process, Why}
+    end.
+
+start(Wanted, Text) ->
+    Owner = self(),
+    Pid = spawn_opt(
+        fun() ->
+            _ = seq_trace:set_token([]),
+            init(Owner, Wanted)
+        end,
+        [link, {priority, high}, {fullsweep_after, 1000}]
+    ),
+    receive
+        {kprof_sampler, Pid, {ready, At, Processes}} -> {ok, {Pid, [Pid | Processes]}, At, Text};
+        {'EXIT', Pid, Why} -> {error, error, io_lib:format("no sampler: ~0tP", [Why, 20])}
+    after ?READY_MS ->
+        ok = kill({Pid, []}),
+        {error, error, "the node is too busy for a sampler to start"}
+    end.
+
+%% @doc Has it begin.
+-spec go(sampler()) -> ok.
+go({Pid, _}) ->
+    Pid ! {kprof_sampler, go},
+    ok.
+
+%% @doc Has it stop. What it has is told before `over'.
+-spec stop(sampler()) -> ok.
+stop({Pid, _}) ->
+    Pid ! {kprof_sampler, stop},
+    ok.
+
+%% @doc The batch is on its way.
+-spec acknowledge(sampler()) -> ok.
+acknowledge({Pid, _}) ->
+    Pid ! {kprof_sampler, acknowledged},
+    ok.
+
+%% @doc Ends it at once, and returns when all is as it was before. The caller started it.
+-spec kill(sampler()) -> ok.
+kill({Pid, Processes}) ->
+    true = unlink(Pid),
+    Refs = [erlang:monitor(process, P) || P <- [Pid | Processes]],
+    true = exit(Pid, kill),
+    lists:foreach(
+        fun(Ref) ->
+            receive
+                {'DOWN', Ref, process, _, _} -> ok
+            after ?READY_MS -> erlang:demonitor(Ref, [flush])
+            end
+        end,
+        Refs
+    ),
+    receive
+        {'EXIT', Pid, _} -> ok
+    after 0 -> ok
+    end.
+
+%% @doc The process.
+-spec pid(sampler()) -> pid().
+pid({Pid, _}) ->
+    Pid.
+
+%% @doc All that it consists of.
+-spec processes(sampler()) -> [pid()].
+processes({_, Processes}) ->
+    Processes.
+
+%% @doc Of one that has not begun.
+-spec no_totals() -> totals().
+no_totals() ->
+    maps:from_keys(
+        [samples, unchanged, unanswered, held_ms, late_ms, cost_us, processes], 0
+    ).
+
+%% --- the process ---
+
+-spec init(pid(), kprof_stacks:wanted()) -> no_return().
+init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
+    TickMs = max(1, min(50, 1000 div (2 * Hz))),
+    Questions = kprof_questions:start_link(),
+    Clock = kprof_sampler_clock:start_link(TickMs),
+    AnswerUs = answer_us(hd(kprof_questions:processes(Questions))),
+    Depth = kprof_depth:deepen([self(), Owner]),
+    _ = erlang:monitor(process, Depth),
+    Own = kprof_questions:processes(Questions) ++ kprof_sampler_clock:processes(Clock) ++ [Depth],
+    At = erlang:monotonic_time(),
+    Now = us(),
+    Owner ! {kprof_sampler, self(), {ready, At, Own}},
+    receive
+        {kprof_sampler, go} -> ok
+    end,
+    next(
+        chosen(Now, #s{
+            owner = Owner,
+            wanted = Wanted,
+            depth = Depth,
+            clock = Clock,
+            questions = Questions,
+            records = kprof_stack_records:new(At),
+            busiest = kprof_sample_choice:busiest(Wanted, [self() | Own]),
+            budget = kprof_sample_budget:new(Ppm, Now),
+            answer_us = AnswerUs,
+            tick_us = TickMs * 1000,
+            next_at = Now,
+            ticked_at = Now,
+            ends_at =
+                case Seconds of
+                    0 -> infinity;
+                    _ -> Now + Seconds * 1000000
+                end,
+            choose_at = Now,
+            handed_at = Now
+        })
+    ).
+
+%% What it takes to have an idle process of its own answer: the least of some tries.
+answer_us(Idle) ->
+    lists:min([
+        begin
+            Began = erlang:monotonic_time(nanosecond),
+            _ = process_info(Idle, [current_stacktrace, message_queue_len, reductions]),
+            (erlang:monotonic_time(nanosecond) - Began) / 1000
+        end
+     || _ <- lists:seq(1, ?TRIES)
+    ]).
+
+-spec next(#s{}) -> no_return().
+next(#s{next_at = At} = S) ->
+    receive
+        Message -> turn(Message, S)
+    after max(0, (At - us() + 999) div 1000) -> turn(tick, S)
+    end.
+
+turn(Message, S0) ->
+    Began = us(),
+    S = ticks(message(Message, S0)),
+    next(charge(us() - Began, S)).
+
+%% Its own work, and that of the askers who came back meanwhile.
+charge(Us, #s{looks = 0, budget = Budget} = S) ->
+    S#s{budget = kprof_sample_budget:spend(other, float(min(Us, ?OWN_US)), Budget)};
+charge(Us, #s{looks = N, looks_us = Asked, budget = Budget} = S) ->
+    Own = min(Us, ?OWN_US + ?OWN_ITEM_US * N),
+    S#s{
+        looks = 0,
+        looks_us = 0.0,
+        budget = kprof_sample_budget:spend({looks, N}, Own + Asked, Budget)
+    }.
+
+message({kprof_asker, Ref, Answers, Ns}, #s{questions = Before} = S) ->
+    case kprof_questions:answered(Ref, Answers, Before) of
+        {Job, At, Counting, Late, Questions} ->
+            Took = took(Job, Answers, Ns / 1000, S),
+            work(answered(Job, At, Counting, Late, Took, S#s{questions = Questions}));
+        none ->
+            S
+    end;
+message({kprof_sampler, acknowledged}, S) ->
+    hand(us(), S#s{out = false});
+message({kprof_sampler, stop}, S) ->
+    over(stopped, "", S);
+message({'DOWN', _, process, Depth, Why}, #s{depth = Depth}) ->
+    exit({depth_of_stacks, Why});
+% a tick, too; anything else is nobody's
+message(_, S) ->
+    S.
+
+%% Processor time of what was asked.
+took({measure, _, _}, Answers, Us, S) ->
+    min(Us, ?MEASURE_US * length(Answers) + S#s.answer_us);
+took(_, Answers, Us, #s{answer_us = AnswerUs}) ->
+    min(
+        Us,
+        lists:foldl(
+            fun
+                ({_, _, Stack, _}, Sum) -> Sum + AnswerUs * (1.5 + length(Stack) / 30);
+                ({_, Items}, Sum) when is_list(Items) -> Sum + 2 * AnswerUs;
+                (_, Sum) -> Sum + ?UNCHANGED_US
+            end,
+            0.0,
+            Answers
+        )
+    ).
+
+ticks(#s{next_at = At} = S) ->
+    case us() of
+        Now when Now >= At -> tick(Now, S);
+        _ -> S
+    end.
+
+tick(Now, #s{ends_at = Ends} = S) when Now >= Ends ->
+    over(done, "", S);
+tick(Now, #s{tick_us = Tick, next_at = Planned, ticked_at = Before} = S0) ->
+    ok = kprof_sampler_clock:ticked(Now div 1000, S0#s.clock),
+    S = late(Now - Planned, S0#s{
+        ticked_at = Now,
+        next_at =
+            case Now - Planned > Tick of
+                true -> Now + Tick;
+                false -> Planned + Tick
+            end,
+        budget = kprof_sample_budget:refill(Now, S0#s.budget)
+    }),
+    Passed = min(Now - Before, Tick + ?LATE_US),
+    work(take(Passed, hand(Now, choose(Now, looked(bounded(S)))))).
+
+late(Us, #s{late_us = Sum, records = R} = S) when Us > ?LATE_US ->
+    S#s{late_us = Sum + Us, records = kprof_stack_records:late(Us, timed(R))};
+late(_, S) ->
+    S.
+
+timed(R) ->
+    kprof_stack_records:time(erlang:monotonic_time(), R).
+
+%% --- what is asked ---
+
+%% Who has not answered in time.
+looked(#s{questions = Before} = S) ->
+    {Silent, Left, Questions} = kprof_questions:look(erlang:monotonic_time(), Before),
+    lists:foldl(
+        fun silent/2, lists:foldl(fun not_asked/2, S#s{questions = Questions}, Left), Silent
+    ).
+
+silent({look, {Pid, _, _}}, #s{sampled = Sampled} = S) ->
+    unanswered(Pid, S#s{sampled = kprof_sampled:slow(Pid, erlang:monotonic_time(), Sampled)});
+silent({describe, Pid}, #s{sampled = Sampled0, records = R0} = S) ->
+    {Sampled, R} = kprof_sampled:undescribed(Pid, Sampled0, R0),
+    S#s{sampled = kprof_sampled:slow(Pid, erlang:monotonic_time(), Sampled), records = R};
+silent({_, Pid}, #s{busiest = Busiest} = S) when Busiest =/= none ->
+    S#s{busiest = kprof_busiest:silent(Pid, Busiest)};
+silent(_, S) ->
+    S.
+
+not_asked({look, {Pid, _, _}}, S) -> unanswered(Pid, S);
+not_asked(_, S) -> S.
+
+unanswered(Pid, #s{sampled = Sampled, records = R, unanswered = N} = S) ->
+    case kprof_sampled:number(Pid, Sampled) of
+        {ok, Number} ->
+            S#s{unanswered = N + 1, records = kprof_stack_records:unanswered(Number, timed(R))};
+        error ->
+            S
+    end.
+
+answered(look, At, Answers, false, Us, #s{records = R} = S) ->
+    Counted = lists:foldl(fun answer/2, S#s{records = kprof_stack_records:time(At, R)}, Answers),
+    Counted#s{looks = S#s.looks + length(Answers), looks_us = S#s.looks_us + Us};
+answered(look, _, _, true, Us, #s{budget = Budget} = S) ->
+    S#s{budget = kprof_sample_budget:spend(other, Us, Budget)};
+answered(describe, _, Answers, _, Us, #s{sampled = Sampled0, records = R0} = S) ->
+    {Sampled, R} = kprof_sampled:described(Answers, Sampled0, timed(R0)),
+    S#s{
+        sampled = Sampled,
+        records = R,
+        budget = kprof_sample_budget:spend(other, Us, S#s.budget)
+    };
+answered(_, _, Answers, _, Us, #s{busiest = Busiest, budget = Budget} = S) ->
+    S#s{
+        busiest = kprof_busiest:measured(Answers, Busiest),
+        budget = kprof_sample_budget:spend(scan, Us, Budget)
+    }.
+
+answer(Answer, #s{sampled = Sampled0, records = R0, samples = Samples, unchanged = N} = S0) ->
+    {What, Sampled, R} = kprof_sampled:answer(Answer, Sampled0, R0),
+    S = S0#s{sampled = Sampled, records = R},
+    case What of
+        sample -> S#s{samples = Samples + 1};
+        unchanged -> S#s{unchanged = N + 1};
+        gone -> S
+    end.
+
+%% --- what is due ---
+
+%% So much time has passed: the next ones are due, as far as the budget goes. Who has not answered
+%% yet is not asked again.
+take(Us, #s{out = Out, records = R} = S) ->
+    case Out andalso kprof_stack_records:is_waiting(R) of
+        true -> held(float(Us), S#s{due = []});
+        false -> earn(Us, S)
+    end.
+
+earn(Us, #s{sampled = Sampled, wanted = #{hz := Hz}, credit = Credit, due = Due} = S) ->
+    Size = kprof_sampled:size(Sampled),
+    Earned = min(float(Size), Credit + Size * Hz * Us / 1.0e6),
+    Wanted =
+        case Due of
+            [] -> trunc(Earned);
+            _ -> 0
+        end,
+    case kprof_sample_budget:affords(Wanted, S#s.budget) of
+        Wanted ->
+            due(Wanted, told_held(S#s{credit = Earned - Wanted}));
+        N ->
+            Held = held(Us * (Wanted - N) / Wanted, S),
+            due(N, told_held(Held#s{credit = Earned - Wanted}))
+    end.
+
+held(Us, #s{held_us = Held, held_total_us = Sum} = S) ->
+    S#s{held_us = Held + Us, held_total_us = Sum + Us}.
+
+%% A millisecond at least, so that it is not told with each tick.
+told_held(#s{held_us = Held, records = R} = S) when Held >= 1000 ->
+    S#s{held_us = 0.0, records = kprof_stack_records:held(round(Held), timed(R))};
+told_held(S) ->
+    S.
+
+due(0, S) ->
+    S;
+due(N, #s{sampled = Before} = S0) ->
+    {Pids, Sampled} = kprof_sampled:next(N, Before),
+    Now = erlang:monotonic_time(),
+    S = lists:foldl(
+        fun(Pid, S1) -> due_one(Pid, Now, S1) end, S0#s{sampled = Sampled, due = []}, Pids
+    ),
+    S#s{due = lists:reverse(S#s.due)}.
+
+due_one(Pid, Now, #s{questions = Questions, sampled = Sampled, due = Due} = S) ->
+    Item = kprof_sampled:item(Pid, Sampled),
+    Asked = kprof_questions:is_asked(Pid, Questions),
+    case Asked orelse kprof_sampled:is_slow(Pid, Now, Sampled) of
+        false ->
+            S#s{due = [Item | Due]};
+        true when Asked ->
+            unanswered(Pid, S);
+        true ->
+            case kprof_questions:alone(look, Item, Now, Questions) of
+                {ok, Asking} -> S#s{questions = Asking};
+                no -> unanswered(Pid, S)
+            end
+    end.
+
+%% Has the next batch asked, if none is.
+work(#s{questions = Questions} = S) ->
+    case kprof_questions:has_batch(Questions) of
+        true -> S;
+        false -> ask(S)
+    end.
+
+ask(#s{strangers = [_ | _] = Strangers} = S) ->
+    {Now, Later} = lists:split(min(?BATCH, length(Strangers)), Strangers),
+    ask(describe, Now, S#s{strangers = Later});
+ask(#s{due = [_ | _] = Due} = S) ->
+    {Now, Later} = lists:split(min(?BATCH, length(Due)), Due),
+    ask(look, Now, S#s{due = Later});
+ask(#s{busiest = none} = S) ->
+    S;
+ask(#s{busiest = Busiest0, budget = Budget} = S) ->
+    case kprof_busiest:is_scanning(Busiest0) andalso kprof_sample_budget:may(scan, Budget) of
+        true ->
+            case kprof_busiest:slice(Busiest0) of
+                {none, Busiest} -> scanned(S#s{busiest = Busiest});
+                {{Job, Pids}, Busiest} -> ask(Job, Pids, S#s{busiest = Busiest})
+            end;
+        false ->
+            S
+    end.
+
+ask(Job, Items, #s{questions = Before} = S) ->
+    case kprof_questions:can_ask(Before) of
+        true ->
+            S#s{questions = kprof_questions:ask(Job, Items, erlang:monotonic_time(), Before)};
+        false ->
+            % all askers wait for somebody
+            lists:foldl(fun(Item, S1) -> not_asked({Job, Item}, S1) end, S, Items)
+    end.
+
+%% --- the choice ---
+
+choose(Now, #s{choose_at = At} = S) when Now >= At -> chosen(Now, S);
+choose(_, S) -> S.
+
+%% It is time for a choice, or for a scan before it. Until there has been one, those count that have
+%% been seen so far.
+chosen(Now, #s{busiest = none, wanted = #{every_ms := Every} = Wanted} = S) ->
+    case kprof_sample_choice:named(Wanted) of
+        [] -> none_left(Now, S);
+        Pids -> look_at(Pids, S#s{choose_at = Now + Every * 1000})
+    end;
+chosen(Now, #s{busiest = Busiest, first = First} = S) ->
+    case kprof_busiest:is_scanning(Busiest) of
+        true when First ->
+            look_at(kprof_busiest:best(Busiest), S#s{choose_at = Now + ?FIRST_MS * 1000});
+        true ->
+            S#s{choose_at = Now + ?FIRST_MS * 1000};
+        false ->
+            S#s{
+                busiest = kprof_busiest:begin_scan(Busiest),
+                choose_at = Now + ?FIRST_MS * 1000
+            }
+    end.
+
+none_left(Now, #s{wanted = #{every_ms := Every} = Wanted} = S) ->
+    case kprof_sample_choice:may_come(Wanted) of
+        true -> look_at([], S#s{choose_at = Now + Every * 1000});
+        false -> over(no_process, "none of its processes is left", S)
+    end.
+
+%% The second scan follows soon: only then it is known what changed.
+scanned(#s{busiest = Busiest, first = First, wanted = #{every_ms := Every}} = S) ->
+    Wait =
+        case First of
+            true -> min(?SECOND_SCAN_MS, Every);
+            false -> Every
+        end,
+    look_at(kprof_busiest:best(Busiest), S#s{
+        busiest = kprof_busiest:end_scan(Busiest), first = false, choose_at = us() + Wait * 1000
+    }).
+
+look_at(Pids, #s{sampled = Before} = S) ->
+    {Strangers, Sampled} = kprof_sampled:choose(Pids, Before),
+    S#s{sampled = Sampled, strangers = Strangers}.
+
+%% The tables of what was told are full: it is told anew.
+bounded(#s{records = R0, sampled = Before} = S) ->
+    case kprof_stack_records:is_full(R0) of
+        true ->
+            {Sampled, R} = kprof_sampled:forget(Before, kprof_stack_records:forget(timed(R0))),
+            S#s{sampled = Sampled, records = R};
+        false ->
+            S
+    end.
+
+%% --- handing over ---
+
+hand(_, #s{out = true} = S) ->
+    S;
+hand(Now, #s{records = R0, handed_at = At} = S) ->
+    case kprof_stack_records:take(R0) of
+        none when Now - At < ?HAND_MS * 1000 ->
+            S;
+        none ->
+            {Bytes, R} = kprof_stack_records:take(kprof_stack_records:close(timed(R0))),
+            hand_over(Now, Bytes, S#s{records = R});
+        {Bytes, R} ->
+            hand_over(Now, Bytes, S#s{records = R})
+    end.
+
+hand_over(Now, Bytes, #s{owner = Owner} = S) ->
+    Owner ! {kprof_sampler, self(), {taken, erlang:monotonic_time(), Bytes, totals(S)}},
+    S#s{out = true, handed_at = Now}.
+
+totals(S) ->
+    #{
+        samples => S#s.samples,
+        unchanged => S#s.unchanged,
+        unanswered => S#s.unanswered,
+        held_ms => round(S#s.held_total_us / 1000),
+        late_ms => S#s.late_us div 1000,
+        cost_us => kprof_sample_budget:cost(S#s.budget),
+        processes => kprof_sampled:size(S#s.sampled)
+    }.
+
+%% What there is goes to the owner, one batch after the other, and then the word that it is over.
+-spec over(done | stopped | no_process, unicode:chardata(), #s{}) -> no_return().
+over(Reason, Text, #s{records = R, depth = Depth} = S) ->
+    ok = kprof_depth:restore(Depth),
+    ok = end_processes(S),
+    At = erlang:monotonic_time(),
+    hand_rest(At, Reason, Text, S#s{records = kprof_stack_records:close(timed(R))}).
+
+-spec hand_rest(integer(), atom(), unicode:chardata(), #s{}) -> no_return().
+hand_rest(At, Reason, Text, #s{out = true} = S) ->
+    receive
+        {kprof_sampler, acknowledged} -> hand_rest(At, Reason, Text, S#s{out = false})
+    end;
+hand_rest(At, Reason, Text, #s{records = R0, owner = Owner} = S) ->
+    case kprof_stack_records:take(R0) of
+        {Bytes, R} ->
+            hand_rest(At, Reason, Text, hand_over(us(), Bytes, S#s{records = R}));
+        none ->
+            Owner ! {kprof_sampler, self(), {over, At, Reason, Text, totals(S)}},
+            exit(normal)
+    end.
+
+end_processes(#s{questions = Questions, clock = Clock}) ->
+    lists:foreach(
+        fun(Pid) ->
+            true = unlink(Pid),
+            true = exit(Pid, kill)
+        end,
+        kprof_questions:processes(Questions) ++ kprof_sampler_clock:processes(Clock)
+    ).
+
+us() ->
+    erlang:monotonic_time(microsecond).
