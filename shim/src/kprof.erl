@@ -178,7 +178,8 @@ unload() ->
 %% exception which its caller has not caught itself is incomplete then; one whose caller has counts
 %% as ok.</li>
 %% <li>`{tier_config, [{Name, {M, F, A}} | {Name, {M, F, A}, #{returns => none | whole}}]}',
-%% required without an entry: the functions to time. A module that is not on the node is told as a
+%% required without an entry: the functions to time. `[]', or options of the collector alone, time
+%% nothing: for a node whose stacks are to be sampled. A module that is not on the node is told as a
 %% warning, and its tier is traced within some 10 ms once the module is loaded; so is a tier whose
 %% module was loaded anew. With `returns => none' no returned value is sent and tail calls stay tail
 %% calls: for tiers that return large terms. Their errors are not seen.</li>

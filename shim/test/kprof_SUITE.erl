@@ -48,7 +48,11 @@
     foreign_tracing_untouched/1,
     foreign_tracer/1,
     rubbish_from_collector/1,
-    own_processes_untraced/1
+    own_processes_untraced/1,
+    stacks/1,
+    stacks_refused/1,
+    stacks_end/1,
+    stacks_killed/1
 ]).
 
 -define(TIERS,
@@ -103,7 +107,11 @@ all() ->
         foreign_tracer,
         rubbish_from_collector,
         own_processes_untraced,
-        strangers_in_line
+        strangers_in_line,
+        stacks,
+        stacks_refused,
+        stacks_end,
+        stacks_killed
     ].
 
 init_per_testcase(Case, Config) ->
@@ -1690,3 +1698,195 @@ own_processes_untraced(Config) ->
             call(Peer, erlang, whereis, [kernel_sup]), flags
         ])
     ).
+
+%% --- stacks ---
+
+want_stacks(Config, More) ->
+    kprof_mock_collector:send(
+        mock(Config), maps:merge(#{type => stacks, id => 1, seconds => 0, hz => 100}, More)
+    ).
+
+%% The records of a run so far, and who is told of in them by name.
+records(Config, Id) ->
+    {Records, _} = lists:foldl(
+        fun(Bytes, {Before, Reader0}) ->
+            {Read, Reader} = kprof_stack_reader:read(Bytes, Reader0),
+            {Before ++ Read, Reader}
+        end,
+        {[], kprof_stack_reader:new()},
+        [
+            B
+         || #{<<"type">> := <<"stacks_taken">>, <<"id">> := I, <<"bytes">> := {bin, B}} <-
+                kprof_mock_collector:control(mock(Config)),
+            I =:= Id
+        ]
+    ),
+    Records.
+
+names(Config, Id) ->
+    lists:usort([Name || #{process := #{name := Name}} <- samples(Config, Id)]).
+
+samples(Config, Id) ->
+    kprof_stack_reader:samples(records(Config, Id)).
+
+wait_stacks(Config, Type, Id) ->
+    kprof_mock_collector:wait_control(mock(Config), Type, fun(#{<<"id">> := I}) -> I =:= Id end).
+
+%% The depth of stacks that processes of the node see of themselves.
+depth(Config) ->
+    call(peer(Config), kprof_test_app, stack_depth, [100]).
+
+%% A node of which nothing is timed: its busiest processes are looked at, through a pause, too. None
+%% of those who look is traced, or looked at.
+stacks(Config) ->
+    Peer = peer(Config),
+    Mock = mock(Config),
+    ok = call(Peer, kprof, start_trace, [
+        [{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}]
+    ]),
+    ?assertEqual(8, depth(Config)),
+    want_stacks(Config, #{by => reductions, top => 20, every_ms => 1000}),
+    #{<<"at">> := At, <<"text">> := <<>>} = wait_stacks(Config, <<"stacks_started">>, 1),
+    ?assert(is_integer(At)),
+    ok = wait(fun() -> lists:member(<<"kprof_life">>, names(Config, 1)) end),
+    ?assertEqual(64, depth(Config)),
+    ?assertEqual([], [
+        Stack
+     || #{stack := {_, Stack}} <- samples(Config, 1),
+        {<<"kprof_asker">>, _, _} <- Stack
+    ]),
+    [
+        ?assertEqual({flags, []}, call(Peer, kprof_test_app, trace_info, [P, flags]))
+     || P <- sampler_processes(Peer)
+    ],
+    kprof_mock_collector:send(Mock, #{type => steer, id => 7, command => pause}),
+    kprof_mock_collector:wait_control(Mock, <<"steered">>),
+    Before = length(samples(Config, 1)),
+    ok = wait(fun() -> length(samples(Config, 1)) > Before + 100 end),
+    kprof_mock_collector:send(Mock, #{type => steer, id => 8, command => resume}),
+    kprof_mock_collector:wait_control(Mock, <<"steered">>, fun(#{<<"id">> := I}) -> I =:= 8 end),
+    [
+        ?assertEqual({flags, []}, call(Peer, kprof_test_app, trace_info, [P, flags]))
+     || P <- sampler_processes(Peer)
+    ],
+    kprof_mock_collector:send(Mock, #{type => stacks_stop, id => 1}),
+    Over = wait_stacks(Config, <<"stacks_stopped">>, 1),
+    ?assertMatch(#{<<"reason">> := <<"stopped">>, <<"held_ms">> := _, <<"late_ms">> := _}, Over),
+    #{<<"samples">> := Samples, <<"unchanged">> := Unchanged} = Over,
+    ?assertEqual(Samples + Unchanged, length(samples(Config, 1))),
+    ?assertEqual([], sampler_processes(Peer)),
+    ?assertEqual(8, depth(Config)),
+    stop_trace(Config).
+
+sampler_processes(Peer) ->
+    [
+        P
+     || P <- call(Peer, erlang, processes, []),
+        {current_stacktrace, Stack} <- [call(Peer, erlang, process_info, [P, current_stacktrace])],
+        {M, _, _, _} <- [lists:last([{none, none, 0, []} | Stack])],
+        lists:member(M, [kprof_sampler, kprof_asker, kprof_depth, kprof_sampler_clock])
+    ].
+
+%% One run at a time; who is named must be there; an application is one's own processes.
+stacks_refused(Config) ->
+    ok = start_trace(Config, []),
+    Refused = fun(Id, Reason, Word) ->
+        #{<<"reason">> := R, <<"text">> := Text} = wait_stacks(Config, <<"stacks_stopped">>, Id),
+        ?assertEqual({Id, Reason}, {Id, R}),
+        ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Word)})
+    end,
+    want_stacks(Config, #{id => 1, registered => [#{name => <<"nobody_of_that_name">>}]}),
+    Refused(1, <<"no_process">>, "nobody_of_that_name"),
+    want_stacks(Config, #{id => 2, processes => [#{pid => <<"<0.99999.0>">>}, #{pid => <<"x">>}]}),
+    Refused(2, <<"no_process">>, "<0.99999.0>, x"),
+    want_stacks(Config, #{id => 3, application => <<"no_such_thing">>}),
+    Refused(3, <<"no_process">>, "no_such_thing"),
+    want_stacks(Config, #{id => 4, by => <<"beauty">>}),
+    Refused(4, <<"error">>, "rank"),
+    want_stacks(Config, #{id => 5, application => <<"kernel">>, every_ms => 500}),
+    wait_stacks(Config, <<"stacks_started">>, 5),
+    want_stacks(Config, #{id => 6}),
+    Refused(6, <<"error">>, "one run at a time"),
+    ok = wait(fun() -> lists:member(<<"kernel_sup">>, names(Config, 5)) end),
+    ?assertEqual(
+        [<<"kernel">>],
+        lists:usort([A || #{process := #{application := A}} <- samples(Config, 5)])
+    ),
+    ?assertEqual(
+        [], [N || N <- names(Config, 5), lists:member(N, [<<"kprof_life">>, <<"init">>])]
+    ),
+    stop_trace(Config),
+    ?assertMatch(
+        #{<<"reason">> := <<"stopped">>}, wait_stacks(Config, <<"stacks_stopped">>, 5)
+    ),
+    ?assertEqual(8, depth(Config)).
+
+%% After its seconds; with the last of the processes that it looks at; with the collector.
+stacks_end(Config) ->
+    Peer = peer(Config),
+    ok = start_trace(Config, []),
+    want_stacks(Config, #{id => 1, seconds => 1, registered => [#{name => <<"kernel_sup">>}]}),
+    ?assertMatch(#{<<"reason">> := <<"done">>}, wait_stacks(Config, <<"stacks_stopped">>, 1)),
+    ?assertEqual([<<"kernel_sup">>], names(Config, 1)),
+    Pid = call(Peer, kprof_test_app, sleeper, []),
+    Text = list_to_binary(call(Peer, erlang, pid_to_list, [Pid])),
+    want_stacks(Config, #{id => 2, every_ms => 100, processes => [#{pid => Text}]}),
+    ok = wait(fun() -> samples(Config, 2) =/= [] end),
+    true = call(Peer, erlang, exit, [Pid, kill]),
+    ?assertMatch(
+        #{<<"reason">> := <<"no_process">>}, wait_stacks(Config, <<"stacks_stopped">>, 2)
+    ),
+    ?assertMatch([_], [gone || {gone, _, #{pid := P}} <- records(Config, 2), P =:= Text]),
+    want_stacks(Config, #{id => 3}),
+    wait_stacks(Config, <<"stacks_started">>, 3),
+    ?assertEqual(64, depth(Config)),
+    kprof_mock_collector:drop_connections(mock(Config)),
+    ok = wait(fun() -> depth(Config) =:= 8 end),
+    ?assertEqual([], sampler_processes(Peer)),
+    %% the next one is as the first
+    ok = wait(fun() -> call(Peer, kprof, status, []) =:= tracing end),
+    want_stacks(Config, #{id => 4, seconds => 1}),
+    ?assertMatch(#{<<"reason">> := <<"done">>}, wait_stacks(Config, <<"stacks_stopped">>, 4)),
+    stop_trace(Config).
+
+%% Whoever is killed: nothing stays, and the depth is what it was before.
+stacks_killed(Config) ->
+    Peer = peer(Config),
+    ok = start_trace(Config, []),
+    Kill = fun(Id, Who) ->
+        kprof_mock_collector:clear(mock(Config)),
+        ok = wait(fun() -> call(Peer, kprof, status, []) =:= tracing end),
+        want_stacks(Config, #{id => Id}),
+        wait_stacks(Config, <<"stacks_started">>, Id),
+        ?assertEqual({Who, 64}, {Who, depth(Config)}),
+        [Pid | _] = Who(),
+        true = call(Peer, erlang, exit, [Pid, kill]),
+        ok = wait(fun() -> depth(Config) =:= 8 end),
+        ok = wait(fun() -> sampler_processes(Peer) =:= [] end)
+    end,
+    Of = fun(Module) ->
+        fun() ->
+            [
+                P
+             || P <- sampler_processes(Peer),
+                {_, [_ | _] = S} <- [
+                    call(Peer, erlang, process_info, [P, current_stacktrace])
+                ],
+                element(1, lists:last(S)) =:= Module
+            ]
+        end
+    end,
+    Kill(1, Of(kprof_sampler)),
+    ?assertMatch(#{<<"reason">> := <<"error">>}, wait_stacks(Config, <<"stacks_stopped">>, 1)),
+    Kill(2, Of(kprof_asker)),
+    Kill(3, Of(kprof_sampler_clock)),
+    Kill(6, Of(kprof_depth)),
+    Kill(4, fun() -> [call(Peer, erlang, whereis, [kprof_life])] end),
+    ok = wait(fun() -> call(Peer, kprof, status, []) =:= idle end),
+    ok = start_trace(Config, []),
+    %% the application is stopped
+    want_stacks(Config, #{id => 5}),
+    wait_stacks(Config, <<"stacks_started">>, 5),
+    ok = call(Peer, kprof, stop, []),
+    ?assertEqual(8, depth(Config)),
+    ?assertEqual([], sampler_processes(Peer)).

@@ -47,6 +47,17 @@ defaults_case() ->
         kprof_options:check([?TIERS])
     ).
 
+%% For a node whose stacks are to be sampled, and no more.
+nothing_timed_test_() ->
+    [
+        ?_assertMatch({ok, #{tiers := []}}, kprof_options:check(Options))
+     || Options <- [
+            [],
+            [{collector, {"127.0.0.1", 4711}}, {secret, <<"sixteen letters.">>}],
+            [{tier_config, []}, {print_calls, true}]
+        ]
+    ].
+
 %% Each error names what is wrong, in a line of text.
 errors_test_() ->
     [
@@ -61,7 +72,7 @@ errors_test_() ->
             [
                 {"list", nonsense},
                 {"list", [?TIERS | improper]},
-                {"tier_config", []},
+                {"tier_config", [{print_calls, true}]},
                 {"colour", [?TIERS, {colour, red}]},
                 {"verbose", [?TIERS, verbose]},
                 {"given twice", [?TIERS, ?TIERS]},

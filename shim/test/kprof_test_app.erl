@@ -37,7 +37,9 @@
     with_leader/3,
     leader/1,
     trace_info/2,
-    sessions/0
+    sessions/0,
+    stack_depth/1,
+    sleeper/0
 ]).
 
 outer(X) ->
@@ -375,3 +377,19 @@ leader(Text) ->
             persistent_term:put(Key, unicode:characters_to_list(Text)),
             leader(Text)
     end.
+
+%% How many frames of a stack as deep as that a process is shown of itself.
+stack_depth(0) ->
+    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+    length(Stack);
+stack_depth(N) when N rem 2 =:= 0 ->
+    abs(stack_depth(N - 1));
+stack_depth(N) ->
+    round(stack_depth(N - 1)).
+
+sleeper() ->
+    spawn(fun() ->
+        receive
+            stop -> ok
+        end
+    end).

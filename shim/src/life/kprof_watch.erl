@@ -91,11 +91,14 @@ changed(Began, Ended, #watch{stale = Stale} = W) ->
 
 %% --- what is said of it ---
 
-%% @doc A line of text for each tier whose function is not on this node, and one when there are
-%% processes that cannot be traced.
+%% @doc A line of text for each tier whose function is not on this node, one when there are
+%% processes that cannot be traced, and one when there are no tiers.
 -spec warnings(kprof_tiers:tiers(), watch()) -> [string()].
 warnings(Tiers, #watch{seen = Seen}) ->
-    kprof_upkeep:warnings(Tiers, Seen).
+    nothing(kprof_tiers:list(Tiers)) ++ kprof_upkeep:warnings(Tiers, Seen).
+
+nothing([]) -> ["no tiers and no entry: no requests are timed, only stacks can be sampled"];
+nothing(_) -> [].
 
 %% @doc What is armed, and what is not.
 -spec armed(kprof_tiers:tiers(), kprof_arming:arming(), watch()) -> [kprof_armed:line()].
@@ -105,7 +108,8 @@ armed(AllTiers, Arming, #watch{seen = Seen, unmarked = Unmarked}) ->
     kprof_armed:lines(Tiers, kprof_arming:tracer(Arming)) ++
         [
             {warning, unicode:characters_to_binary(Line)}
-         || Line <- kprof_upkeep:foreign(Seen) ++ kprof_armed:unmarked(Calls, Tiers)
+         || Line <-
+                nothing(Tiers) ++ kprof_upkeep:foreign(Seen) ++ kprof_armed:unmarked(Calls, Tiers)
         ].
 
 %% @doc What the collector's ledger is told: {@link kprof_unmarked:fields/1}.

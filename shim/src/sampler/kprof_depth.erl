@@ -5,15 +5,19 @@
 %% ends them.
 -module(kprof_depth).
 
--export([deepen/1, restore/1]).
+-export([deepen/1, keeper/1, restore/1, keeper_gone/1]).
+
+-export_type([depth/0]).
 
 % the VM takes no more
 -define(DEPTH, 64).
 -define(PATIENCE_MS, 5000).
 
-%% @doc Deepens stacks until {@link restore/1}, or until one of these processes ends. The caller
-%% should monitor the process that it gets, which is there for that: without it nothing is put back.
--spec deepen([pid()]) -> pid().
+-opaque depth() :: {Keeper :: pid(), Before :: pos_integer()}.
+
+%% @doc Deepens stacks until {@link restore/1}, or until one of these processes ends. The caller is
+%% to monitor the keeper, and to call {@link keeper_gone/1} when it has ended.
+-spec deepen([pid()]) -> depth().
 deepen(Pids) ->
     Caller = self(),
     {Keeper, Ref} = spawn_opt(
@@ -27,14 +31,21 @@ deepen(Pids) ->
         [monitor, {priority, high}]
     ),
     receive
-        {?MODULE, Keeper} -> _ = erlang:demonitor(Ref, [flush]);
-        {'DOWN', Ref, process, _, Why} -> exit(Why)
-    end,
+        {?MODULE, Keeper, Before} ->
+            _ = erlang:demonitor(Ref, [flush]),
+            {Keeper, Before};
+        {'DOWN', Ref, process, _, Why} ->
+            exit(Why)
+    end.
+
+%% @doc The process that puts the old depth back.
+-spec keeper(depth()) -> pid().
+keeper({Keeper, _}) ->
     Keeper.
 
 %% @doc Puts the old depth back. Returns when that is done.
--spec restore(pid()) -> ok.
-restore(Keeper) ->
+-spec restore(depth()) -> ok.
+restore({Keeper, _}) ->
     Ref = erlang:monitor(process, Keeper),
     Keeper ! restore,
     receive
@@ -44,14 +55,25 @@ restore(Keeper) ->
         ok
     end.
 
+%% @doc Puts it back in the keeper's place.
+-spec keeper_gone(depth()) -> ok.
+keeper_gone({_, Before}) ->
+    put_back(Before).
+
 keep(Caller, Before) ->
-    Caller ! {?MODULE, self()},
+    Caller ! {?MODULE, self(), Before},
     receive
         restore -> ok;
         {'DOWN', _, process, _, _} -> ok
     end,
+    put_back(Before).
+
+put_back(Before) ->
     case erlang:system_flag(backtrace_depth, Before) of
-        ?DEPTH -> ok;
-        % somebody else has set it meanwhile
-        Theirs -> erlang:system_flag(backtrace_depth, Theirs)
+        ?DEPTH ->
+            ok;
+        Theirs ->
+            % somebody else has set it meanwhile
+            _ = erlang:system_flag(backtrace_depth, Theirs),
+            ok
     end.

@@ -56,7 +56,8 @@
 -record(s, {
     owner :: pid(),
     wanted :: kprof_stacks:wanted(),
-    depth :: pid(),
+    depth :: kprof_depth:depth(),
+    keeper :: pid(),
     clock :: kprof_sampler_clock:clock(),
     questions :: kprof_questions:questions(),
     records :: kprof_stack_records:records(),
@@ -187,8 +188,9 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
     Clock = kprof_sampler_clock:start_link(TickMs),
     AnswerUs = answer_us(hd(kprof_questions:processes(Questions))),
     Depth = kprof_depth:deepen([self(), Owner]),
-    _ = erlang:monitor(process, Depth),
-    Own = kprof_questions:processes(Questions) ++ kprof_sampler_clock:processes(Clock) ++ [Depth],
+    Keeper = kprof_depth:keeper(Depth),
+    _ = erlang:monitor(process, Keeper),
+    Own = [Keeper | kprof_questions:processes(Questions) ++ kprof_sampler_clock:processes(Clock)],
     At = erlang:monotonic_time(),
     Now = us(),
     Owner ! {kprof_sampler, self(), {ready, At, Own}},
@@ -200,6 +202,7 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
             owner = Owner,
             wanted = Wanted,
             depth = Depth,
+            keeper = Keeper,
             clock = Clock,
             questions = Questions,
             records = kprof_stack_records:new(At),
@@ -265,8 +268,9 @@ message({kprof_sampler, acknowledged}, S) ->
     hand(us(), S#s{out = false});
 message({kprof_sampler, stop}, S) ->
     over(stopped, "", S);
-message({'DOWN', _, process, Depth, Why}, #s{depth = Depth}) ->
-    exit({depth_of_stacks, Why});
+message({'DOWN', _, process, Keeper, Why}, #s{keeper = Keeper, depth = Depth}) ->
+    ok = kprof_depth:keeper_gone(Depth),
+    exit({keeper_of_depth, Why});
 % a tick, too; anything else is nobody's
 message(_, S) ->
     S.
