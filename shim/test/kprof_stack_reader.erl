@@ -117,4 +117,4 @@ integer(<<0:1, N:7, Rest/binary>>) ->
     {N, Rest};
 integer(<<1:1, N:7, Rest0/binary>>) ->
     {More, Rest} = integer(Rest0),
-    {N + More bsl 7, Rest}.
+    {N + (More bsl 7), Rest}.

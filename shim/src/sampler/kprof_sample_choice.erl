@@ -66,8 +66,16 @@ registered_as(Name) ->
 
 pid(Text) ->
     try list_to_pid(binary_to_list(Text)) of
-        Pid when node(Pid) =:= node() -> [Pid || is_process_alive(Pid)];
+        Pid when node(Pid) =:= node() -> [Pid || is_there(Pid)];
         _ -> []
     catch
         error:badarg -> []
+    end.
+
+%% is_process_alive/1 waits for native code to end.
+is_there(Pid) ->
+    Ref = erlang:monitor(process, Pid),
+    receive
+        {'DOWN', Ref, process, _, _} -> false
+    after 0 -> erlang:demonitor(Ref, [flush])
     end.
