@@ -3,7 +3,7 @@
 -module(kprof_sampler_tests).
 -include("patient.hrl").
 
--export([spin/1, left/1, right/1, sleeper/0, deep/2]).
+-export([spin/1, left/1, right/1, sleeper/0, bounce/1, deep/2]).
 
 sampler_test_() ->
     [
@@ -11,7 +11,15 @@ sampler_test_() ->
      || {Name, Test} <- [
             {"shares of known work", fun shares/0},
             {"who sleeps is asked for its stack once", fun asleep/0},
-            {"the stack's depth, and what is cut", fun cut/0}
+            {"the stack's depth, and what is cut", fun cut/0},
+            {"who is in native code delays nobody", fun stuck/0},
+            {"a long queue is not walked", fun long_queue/0},
+            {"values, and how they change", fun values/0},
+            {"names, labels, initial calls, applications", fun names/0},
+            {"the busiest are found", fun busiest/0},
+            {"the budget is kept", fun budget/0},
+            {"an owner that does not go on", fun slow_owner/0},
+            {"killed with its owner", fun killed/0}
         ]
     ].
 
@@ -69,10 +77,209 @@ deep(N, even) ->
 deep(N, odd) ->
     2 + deep(N - 1, even).
 
+%% Comparing two terms whose parts are shared takes time without end, and no turn is given up
+%% meanwhile: as native code does it. Who sleeps is looked at as often as who does not answer.
+stuck() ->
+    Sleepers = [spawn_link(fun sleeper/0) || _ <- lists:seq(1, 20)],
+    Stuck = spawn(fun() -> stuck(shared(24), shared(24)) end),
+    #{records := Records, totals := Totals} = run(#{processes => [Stuck | Sleepers]}, 4),
+    Unanswered = [P || {unanswered, _, #{pid := P}} <- Records],
+    ?assert(length(Unanswered) > 10, Totals),
+    ?assertEqual([text(Stuck)], lists:usort(Unanswered)),
+    ?assertEqual(length(Unanswered), maps:get(unanswered, Totals)),
+    Samples = kprof_stack_reader:samples(Records),
+    Looks = fun(Pid) -> length([S || #{process := #{pid := P}} = S <- Samples, P =:= Pid]) end,
+    Each = [Looks(text(Pid)) || Pid <- Sleepers],
+    ?assert(lists:max(Each) - lists:min(Each) =< 5, Each),
+    Missed = lists:max(Each) - Looks(text(Stuck)) - length(Unanswered),
+    ?assert(abs(Missed) < lists:max(Each) / 10, {Each, Missed, length(Unanswered)}),
+    true = exit(Stuck, kill),
+    lists:foreach(fun end_of/1, Sleepers).
+
+stuck(A, B) ->
+    true = A =:= B,
+    receive
+    after 20 -> stuck(A, B)
+    end.
+
+shared(0) ->
+    {};
+shared(N) ->
+    Part = shared(N - 1),
+    {Part, Part}.
+
+%% It would take a second with each look.
+long_queue() ->
+    [Long, Short] = Pids = [spawn_link(?MODULE, bounce, [0]) || _ <- [1, 2]],
+    true = erlang:suspend_process(Long),
+    _ = [Long ! {N, "a message"} || N <- lists:seq(1, 1000000)],
+    #{records := Records} = run(#{processes => Pids}, 2),
+    Of = fun(Pid) ->
+        [S || #{process := #{pid := P}} = S <- kprof_stack_reader:samples(Records), P =:= text(Pid)]
+    end,
+    ?assertEqual([], [S || #{memory := _} = S <- Of(Long)]),
+    ?assertEqual([], [S || #{bin := _} = S <- Of(Long)]),
+    ?assertMatch([#{queue := 1000000, heap := _, status := 5} | _], Of(Long)),
+    ?assertMatch([_ | _], [S || #{memory := M, bin := _, minor := _} = S <- Of(Short), M > 0]),
+    lists:foreach(fun end_of/1, Pids).
+
+bounce(N) ->
+    receive
+        stop -> ok
+    after 5 -> bounce(N + 1)
+    end.
+
+%% Reductions as changes, sizes in bytes; some with each tenth stack only.
+values() ->
+    Pid = spawn_link(?MODULE, bounce, [0]),
+    {reductions, Before} = process_info(Pid, reductions),
+    #{records := Records} = run(#{processes => [Pid]}, 2),
+    {reductions, After} = process_info(Pid, reductions),
+    Samples = kprof_stack_reader:samples(Records),
+    Reductions = [R || #{reductions := R} <- Samples],
+    ?assertEqual(0, hd(Reductions)),
+    ?assert(lists:sum(Reductions) > 0 andalso lists:sum(Reductions) =< After - Before),
+    Dear = [S || #{memory := _} = S <- Samples],
+    ?assert(length(Dear) * 10 - length(Reductions) =< 10),
+    {heap_size, Words} = process_info(Pid, heap_size),
+    ?assertMatch([_ | _], [1 || #{heap := H} <- Dear, H =:= Words * erlang:system_info(wordsize)]),
+    end_of(Pid).
+
+names() ->
+    Labelled = spawn_link(fun() ->
+        try
+            proc_lib:set_label({worker, 7})
+        catch
+            error:undef -> ok
+        end,
+        sleeper()
+    end),
+    Server = proc_lib:spawn_link(?MODULE, sleeper, []),
+    Known = whereis(kernel_sup),
+    timer:sleep(100),
+    #{records := Records} = run(#{processes => [Labelled, Server, Known]}, 1),
+    Of = fun(Pid) ->
+        [P] = lists:usort([P || {process, _, #{pid := Text} = P} <- Records, Text =:= text(Pid)]),
+        P
+    end,
+    ?assertMatch(#{name := <<"kernel_sup">>, application := <<"kernel">>}, Of(Known)),
+    ?assertMatch(#{initial := <<?MODULE_STRING ":sleeper/0">>, name := <<>>}, Of(Server)),
+    case erlang:function_exported(proc_lib, set_label, 1) of
+        true -> ?assertMatch(#{name := <<"{worker,7}">>}, Of(Labelled));
+        false -> ?assertMatch(#{name := <<>>}, Of(Labelled))
+    end,
+    lists:foreach(fun end_of/1, [Labelled, Server]).
+
+%% Each is what it is chosen for, among a thousand that do nothing.
+busiest() ->
+    Idle = [spawn_link(fun sleeper/0) || _ <- lists:seq(1, 1000)],
+    Spins = spawn_link(fun() -> spin(0) end),
+    Holds = spawn_link(fun() -> holds(lists:seq(1, 1000000)) end),
+    Binary = spawn_link(fun() -> holds([<<N, 0:8000000>> || N <- lists:seq(1, 50)]) end),
+    Queue = spawn_link(fun sleeper/0),
+    _ = [Queue ! N || N <- lists:seq(1, 900)],
+    [
+        begin
+            #{records := Records} = run(
+                #{processes => [], by => By, top => 3, every_ms => 300}, 2
+            ),
+            Seen = lists:usort([P || #{process := #{pid := P}} <- kprof_stack_reader:samples(Records)]),
+            ?assert(lists:member(text(Pid), Seen), {By, Seen})
+        end
+     || {By, Pid} <- [
+            {reductions, Spins}, {memory, Holds}, {message_queue_len, Queue}, {binary, Binary}
+        ]
+    ],
+    lists:foreach(fun end_of/1, [Spins, Holds, Binary, Queue | Idle]).
+
+holds(Term) ->
+    receive
+        stop -> Term
+    end.
+
+%% By what the sampler measures of itself.
+budget() ->
+    Pids = [spawn_link(?MODULE, bounce, [0]) || _ <- lists:seq(1, 100)],
+    Of = fun(Ppm) ->
+        #{records := Records, totals := Totals} = run(#{processes => Pids, budget_ppm => Ppm}, 4),
+        Last = lists:last([At || {_, At, _} <- Records]),
+        Looks = maps:get(samples, Totals) + maps:get(unchanged, Totals),
+        Held = lists:sum([Us || {held, _, Us} <- Records]),
+        {Looks, Held, Totals, Last}
+    end,
+    {Few, Held, #{cost_us := Cost} = Totals, Us} = Of(5000),
+    %% what is kept of the time before it began, and a batch
+    ?assert(Cost =< Us * 0.005 + 250000 * 0.005 + 2000, {Cost, Us}),
+    ?assert(Held > Us / 4, {Held, Us}),
+    ?assert(abs(maps:get(held_ms, Totals) - Held / 1000) < 10),
+    {Many, _, _, _} = Of(500000),
+    ?assert(Many > 2 * Few, {Few, Many}),
+    lists:foreach(fun end_of/1, Pids).
+
+%% It gets one batch, and no more comes, nor gathers, until it goes on.
+slow_owner() ->
+    Pids = [spawn_link(?MODULE, bounce, [0]) || _ <- lists:seq(1, 200)],
+    process_flag(trap_exit, true),
+    Wanted = wanted(#{processes => Pids, hz => 1000, budget_ppm => 500000}),
+    {ok, Sampler, _, _} = kprof_sampler:start_link(Wanted),
+    ok = kprof_sampler:go(Sampler),
+    Pid = kprof_sampler:pid(Sampler),
+    First =
+        receive
+            {kprof_sampler, Pid, {taken, _, Bytes, _}} -> Bytes
+        end,
+    timer:sleep(3000),
+    receive
+        {kprof_sampler, Pid, Another} -> ?assertEqual(nothing, Another)
+    after 0 -> ok
+    end,
+    {memory, Memory} = process_info(Pid, memory),
+    timer:sleep(1000),
+    {memory, Later} = process_info(Pid, memory),
+    ?assert(Later < Memory + 100000, {Memory, Later}),
+    {Before, Reader} = kprof_stack_reader:read(First, kprof_stack_reader:new()),
+    ok = kprof_sampler:acknowledge(Sampler),
+    ok = kprof_sampler:stop(Sampler),
+    #{records := Records, totals := #{held_ms := Held}} = collect(Sampler, Reader, [Before]),
+    ?assert(Held > 1000, Held),
+    ?assert(lists:sum([Us || {held, _, Us} <- Records]) > 1000000),
+    lists:foreach(fun end_of/1, Pids).
+
+%% None of its processes is left.
+killed() ->
+    Self = self(),
+    Owner = spawn(fun() ->
+        process_flag(trap_exit, true),
+        {ok, Sampler, _, _} = kprof_sampler:start_link(wanted(#{})),
+        ok = kprof_sampler:go(Sampler),
+        Self ! kprof_sampler:processes(Sampler),
+        receive
+            never -> ok
+        end
+    end),
+    Processes =
+        receive
+            Pids when is_list(Pids) -> Pids
+        end,
+    ?assert(length(Processes) > 30),
+    64 = erlang:system_flag(backtrace_depth, 64),
+    Refs = [erlang:monitor(process, P) || P <- Processes],
+    true = exit(Owner, kill),
+    [
+        receive
+            {'DOWN', Ref, _, _, _} -> ok
+        end
+     || Ref <- Refs
+    ],
+    ?assertEqual(8, erlang:system_flag(backtrace_depth, 8)).
+
+text(Pid) ->
+    list_to_binary(pid_to_list(Pid)).
+
 %% --- a run ---
 
 wanted(More) ->
-    Pids = [list_to_binary(pid_to_list(P)) || P <- maps:get(processes, More, [])],
+    Pids = [text(P) || P <- maps:get(processes, More, [])],
     maps:merge(
         #{
             id => 1,

@@ -15,8 +15,9 @@
 
 -opaque depth() :: {Keeper :: pid(), Before :: pos_integer()}.
 
-%% @doc Deepens stacks until {@link restore/1}, or until one of these processes ends. The caller is
-%% to monitor the keeper, and to call {@link keeper_gone/1} when it has ended.
+%% @doc Deepens stacks until {@link restore/1}, or until one of these processes ends. Waits until
+%% nobody else does. The caller is to monitor the keeper, and to call {@link keeper_gone/1} when it
+%% has ended.
 -spec deepen([pid()]) -> depth().
 deepen(Pids) ->
     Caller = self(),
@@ -25,6 +26,7 @@ deepen(Pids) ->
             _ = seq_trace:set_token([]),
             %% stopping an application kills every process that has its group leader
             true = group_leader(whereis(init), self()),
+            ok = alone(),
             _ = [erlang:monitor(process, Pid) || Pid <- Pids],
             keep(Caller, erlang:system_flag(backtrace_depth, ?DEPTH))
         end,
@@ -36,6 +38,18 @@ deepen(Pids) ->
             {Keeper, Before};
         {'DOWN', Ref, process, _, Why} ->
             exit(Why)
+    end.
+
+%% The one before, whose run has ended a moment ago, puts back what it found before this one looks.
+alone() ->
+    try register(?MODULE, self()) of
+        true -> ok
+    catch
+        error:badarg ->
+            Ref = erlang:monitor(process, ?MODULE),
+            receive
+                {'DOWN', Ref, process, _, _} -> alone()
+            end
     end.
 
 %% @doc The process that puts the old depth back.
