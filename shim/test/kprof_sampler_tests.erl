@@ -183,7 +183,8 @@ busiest() ->
             #{records := Records} = run(
                 #{processes => [], by => By, top => 3, every_ms => 300}, 2
             ),
-            Seen = lists:usort([P || #{process := #{pid := P}} <- kprof_stack_reader:samples(Records)]),
+            Samples = kprof_stack_reader:samples(Records),
+            Seen = lists:usort([P || #{process := #{pid := P}} <- Samples]),
             ?assert(lists:member(text(Pid), Seen), {By, Seen})
         end
      || {By, Pid} <- [

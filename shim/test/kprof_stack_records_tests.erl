@@ -83,7 +83,7 @@ bytes_test() ->
 %% can be read.
 batches_test() ->
     Name = fun(N) ->
-        list_to_atom(unicode:characters_to_list([lists:duplicate(250, 16#10400), integer_to_list(N)]))
+        list_to_atom(lists:duplicate(250, 16#10400) ++ integer_to_list(N))
     end,
     Stacks = [[{Name(S * 64 + F), Name(F), F} || F <- lists:seq(1, 64)] || S <- lists:seq(1, 5)],
     Long = unicode:characters_to_binary(lists:duplicate(400, 16#10400)),

@@ -383,9 +383,13 @@ stack_depth(0) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
     length(Stack);
 stack_depth(N) when N rem 2 =:= 0 ->
-    abs(stack_depth(N - 1));
+    Depth = stack_depth(N - 1),
+    erlang:yield(),
+    Depth;
 stack_depth(N) ->
-    round(stack_depth(N - 1)).
+    Depth = stack_depth(N - 1),
+    erlang:yield(),
+    Depth.
 
 sleeper() ->
     spawn(fun() ->

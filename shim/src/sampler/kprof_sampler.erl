@@ -578,10 +578,11 @@ totals(S) ->
 
 %% What there is goes to the owner, one batch after the other, and then the word that it is over.
 -spec over(done | stopped | no_process, unicode:chardata(), #s{}) -> no_return().
-over(Reason, Text, #s{records = R, depth = Depth} = S) ->
+over(Reason, Text, #s{depth = Depth} = S0) ->
     ok = kprof_depth:restore(Depth),
-    ok = end_processes(S),
+    ok = end_processes(S0),
     At = erlang:monotonic_time(),
+    #s{records = R} = S = told_held(S0),
     hand_rest(At, Reason, Text, S#s{records = kprof_stack_records:close(timed(R))}).
 
 -spec hand_rest(integer(), atom(), unicode:chardata(), #s{}) -> no_return().

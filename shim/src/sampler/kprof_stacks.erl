@@ -134,8 +134,8 @@ closing(Around, Deadline, #run{id = Id, sampler = Sampler, totals = Totals} = Ru
                 none -> none;
                 More -> closing(Around, Deadline, More)
             end;
-        {'EXIT', Pid, _} = {_, From, Why} ->
-            ended(From, Why, Around, Run)
+        {'EXIT', Pid, Why} ->
+            ended(Pid, Why, Around, Run)
     after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
         Text = "the trace was stopped",
         ok = stopped(Id, erlang:monotonic_time(), stopped, Text, Totals, Around),
