@@ -53,14 +53,14 @@ measures_test() ->
         end
     end),
     _ = [Full ! {N, "a message"} || N <- lists:seq(1, 1500)],
-    Of = fun(By) -> kprof_asker:run({measure, By, any}, [Full], fun(_) -> ok end) end,
+    Of = fun(By) -> kprof_asker:run({measure, By, any}, [Full]) end,
     ?assertMatch([{Full, {R}}] when R > 0, Of(reductions)),
     ?assertEqual([{Full, {1500}}], Of(message_queue_len)),
     ?assertMatch([{Full, {M}}] when M > 0, Of(memory)),
     %% the queue is long: that would be walked
     ?assertEqual([{Full, none}], Of(binary)),
     {group_leader, Leader} = process_info(Full, group_leader),
-    Led = fun(By) -> kprof_asker:run({measure, reductions, By}, [Full], fun(_) -> ok end) end,
+    Led = fun(By) -> kprof_asker:run({measure, reductions, By}, [Full]) end,
     ?assertMatch([{Full, {_}}], Led(Leader)),
     ?assertEqual([{Full, false}], Led(whereis(init))),
     ends([Full]).

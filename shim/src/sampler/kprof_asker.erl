@@ -11,12 +11,16 @@
 -module(kprof_asker).
 
 -export([start_link/2, pid/1, ask/4, position/1]).
--export([run/3]).
+-export([run/2]).
 
 -export_type([asker/0, job/0, item/0, answer/0]).
 
 %% A queue as long as this is walked for `memory' and `garbage_collection_info'.
 -define(LONG_QUEUE, 1000).
+%% What has been answered goes to the sampler after so many answers, and behind one that took so
+%% many ns: it must not wait with the asker for the next one.
+-define(PART, 16).
+-define(SLOW_NS, 200000).
 
 -opaque asker() :: {pid(), atomics:atomics_ref(), pos_integer()}.
 -type job() ::
@@ -50,8 +54,8 @@ start_link(Positions, At) ->
 pid({Pid, _, _}) ->
     Pid.
 
-%% @doc Has it ask. The caller gets `{kprof_asker, Ref, Answers, Ns}': the answers in the order of
-%% the items, and how long that took.
+%% @doc Has it ask. The caller gets `{kprof_asker, Ref, Answers, Ns, Left}', once or several times:
+%% answers in the order of the items, how long they took, and how many are still to come.
 -spec ask(job(), [item()], reference(), asker()) -> ok.
 ask(Job, Items, Ref, {Pid, Positions, At}) ->
     ok = atomics:put(Positions, At, 0),
@@ -66,23 +70,39 @@ position({_, Positions, At}) ->
 loop(Sampler, Positions, At) ->
     receive
         {Ref, Job, Items} ->
-            Began = erlang:monotonic_time(nanosecond),
-            Answers = run(Job, Items, fun(N) -> atomics:put(Positions, At, N) end),
-            Sampler ! {?MODULE, Ref, Answers, erlang:monotonic_time(nanosecond) - Began},
+            Stand = fun(N) -> atomics:put(Positions, At, N) end,
+            Tell = fun(Answers, Ns, Left) ->
+                Sampler ! {?MODULE, Ref, lists:reverse(Answers), Ns, Left}
+            end,
+            Now = now_ns(),
+            _ = run(Job, Items, {Stand, Tell}, 1, {[], 0, Now, Now}),
             loop(Sampler, Positions, At)
     end.
 
 %% @private
--spec run(job(), [item()], fun((pos_integer()) -> ok)) -> [answer()].
-run(Job, Items, Stand) ->
-    run(Job, Items, Stand, 1).
+%% All answers at once.
+-spec run(job(), [item()]) -> [answer()].
+run(Job, Items) ->
+    [one(Job, Item) || Item <- Items].
 
-run(_, [], _, _) ->
-    [];
-run(Job, [Item | Items], Stand, N) ->
+%% With what has been answered and is not told, how much that is; since when, and when the last one
+%% was asked.
+run(_, [], {_, Tell}, _, {Answers, _, Since, _}) ->
+    Tell(Answers, now_ns() - Since, 0);
+run(Job, [Item | Items], {Stand, Tell} = To, N, {Before, Count, Since, Last}) ->
     ok = Stand(N),
-    Answer = one(Job, Item),
-    [Answer | run(Job, Items, Stand, N + 1)].
+    Answers = [one(Job, Item) | Before],
+    Now = now_ns(),
+    case Items =/= [] andalso (Count + 1 >= ?PART orelse Now - Last > ?SLOW_NS) of
+        true ->
+            _ = Tell(Answers, Now - Since, length(Items)),
+            run(Job, Items, To, N + 1, {[], 0, Now, Now});
+        false ->
+            run(Job, Items, To, N + 1, {Answers, Count + 1, Since, Now})
+    end.
+
+now_ns() ->
+    erlang:monotonic_time(nanosecond).
 
 one(look, {Pid, Base, Dear}) ->
     %% alone and first: asked together with a stack it is always running

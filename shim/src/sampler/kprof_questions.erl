@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a sampler is asking, and whom. There is a fixed number of askers ({@link kprof_asker}).
 %% One of them has the batch, which is many processes one after the other. Where it stands at the
-%% same process for 10 ms, that process is left to it, and another asker gets the rest: all but that
-%% one, as its answers will not come before it goes on. A process that is known to be slow is asked
+%% same process for 10 ms, that process is left to it, and another asker gets the others whose
+%% answers have not come. A process that is known to be slow is asked
 %% alone. After 50 ms a process counts as not answering. It is not asked again before it has
 %% answered, and its asker waits with it; two askers are always left for the others.
 %%
@@ -10,7 +10,7 @@
 -module(kprof_questions).
 
 -export([start_link/0, processes/1, has_batch/1, can_ask/1, is_asked/2]).
--export([ask/4, alone/4, answered/3, look/2]).
+-export([ask/4, alone/4, answered/4, look/2]).
 
 -export_type([questions/0, silent/0]).
 
@@ -22,8 +22,10 @@
 -record(asked, {
     asker :: kprof_asker:asker(),
     job :: kprof_asker:job(),
-    % of one that has stood still those are gone that are asked again; it may be that all are
+    % that have not been answered, and are not asked again by another
     items :: [kprof_asker:item()],
+    % of those that it was given
+    done = 0 :: non_neg_integer(),
     since :: integer(),
     % where it stood and since when
     position = 0 :: non_neg_integer(),
@@ -90,29 +92,36 @@ alone(Job, Item, Now, #q{free = Free, alone = Alone} = Q0) when length(Free) > ?
 alone(_, _, _, _) ->
     no.
 
-%% @doc An asker has come back. Tells what was asked, when, and the answers that count: those of who
-%% was asked again do not, nor one that came late, which is told apart.
--spec answered(reference(), [kprof_asker:answer()], questions()) ->
+%% @doc An asker has answers, and so many are still to come. Tells what was asked, when, and the
+%% answers that count: those of who is asked again do not. Whether they came late is told, too.
+-spec answered(reference(), [kprof_asker:answer()], non_neg_integer(), questions()) ->
     {kprof_asker:job(), Since :: integer(), [kprof_asker:answer()], Late :: boolean(), questions()}
     | none.
-answered(Ref, Answers, #q{batch = Batch, asked = Asked, alone = Alone, free = Free} = Q) ->
-    case maps:take(Ref, Asked) of
-        {#asked{asker = Asker, job = Job, items = Items, since = Since, silent = Silent}, Others} ->
-            Pids = maps:from_keys([pid(Item) || Item <- Items], true),
-            Count = [A || A <- Answers, is_map_key(element(1, A), Pids)],
-            {Job, Since, Count, Silent, Q#q{
-                free = [Asker | Free],
-                batch =
-                    case Batch of
-                        Ref -> none;
-                        _ -> Batch
-                    end,
-                asked = Others,
-                alone = maps:filter(fun(_, R) -> R =/= Ref end, Alone)
-            }};
-        error ->
+answered(Ref, Answers, Left, #q{asked = Asked} = Q0) ->
+    case Asked of
+        #{Ref := #asked{job = Job, items = Items, since = Since, silent = Silent} = One} ->
+            Answered = maps:from_list([{element(1, A), A} || A <- Answers]),
+            {Done, Open} = lists:partition(fun(I) -> is_map_key(pid(I), Answered) end, Items),
+            Pids = [pid(Item) || Item <- Done],
+            Q = Q0#q{alone = maps:without(Pids, Q0#q.alone)},
+            {Job, Since, [maps:get(P, Answered) || P <- Pids], Silent,
+                came_back(Left, Ref, One#asked{items = Open}, length(Answers), Q)};
+        _ ->
             none
     end.
+
+came_back(0, Ref, #asked{asker = Asker}, _, #q{batch = Batch, asked = Asked, free = Free} = Q) ->
+    Q#q{
+        free = [Asker | Free],
+        batch =
+            case Batch of
+                Ref -> none;
+                _ -> Batch
+            end,
+        asked = maps:remove(Ref, Asked)
+    };
+came_back(_, Ref, #asked{done = Done} = One, Answers, Q) ->
+    put_asked(Ref, One#asked{done = Done + Answers}, Q).
 
 %% @doc To be called every some milliseconds: those that have not answered in time, each told once,
 %% and those that are not asked for want of askers.
@@ -137,14 +146,11 @@ look(Now, #q{batch = Ref, asked = Asked} = Q0) ->
 
 %% It stands at that item. (At 0 it has not even begun, as its scheduler is held up: none is to
 %% blame.)
-divide(Ref, N, #asked{job = Job, items = Items} = One, Now, #q{alone = Alone} = Q0) ->
+divide(Ref, N, #asked{job = Job, items = Items, done = Done} = One, Now, #q{alone = Alone} = Q0) ->
     {Stuck, Others} =
-        case N of
-            0 ->
-                {[], Items};
-            _ ->
-                {Before, [Item | Behind]} = lists:split(N - 1, Items),
-                {[Item], Before ++ Behind}
+        case lists:split(max(0, N - Done - 1), Items) of
+            {Before, [Item | Behind]} when N > Done -> {[Item], Before ++ Behind};
+            {_, _} -> {[], Items}
         end,
     Q = put_asked(Ref, One#asked{items = Stuck, since = One#asked.stands}, Q0#q{
         batch = none,

@@ -5,6 +5,9 @@
 
 -export([check/1, busiest/2, named/1, may_come/1]).
 
+% that are named
+-define(MOST, 1000).
+
 %% @doc Whether there are such processes, with what people should know; else why not.
 -spec check(kprof_stacks:wanted()) -> {ok, unicode:chardata()} | {error, unicode:chardata()}.
 check(#{registered := [], processes := [], application := <<>>}) ->
@@ -16,7 +19,8 @@ check(#{registered := [], processes := [], application := Name}) ->
     end;
 check(#{registered := Names, processes := Pids} = Wanted) ->
     Missing =
-        [Name || Name <- Names, registered_as(Name) =:= []] ++ [P || P <- Pids, pid(P) =:= []],
+        [Name || Name <- Names, registered_as(Name) =:= []] ++
+            [P || P <- Pids, there(pid(P)) =:= []],
     Text = [io_lib:format("not here: ~ts", [lists:join(", ", Missing)]) || Missing =/= []],
     case named(Wanted) of
         [] -> {error, ["none of these processes is here: ", lists:join(", ", Missing)]};
@@ -47,9 +51,9 @@ leader(Name) ->
 
 %% @doc Those that are named and are there.
 -spec named(kprof_stacks:wanted()) -> [pid()].
-named(#{registered := Names, processes := Texts, top := Top}) ->
-    Pids = lists:append([registered_as(N) || N <- Names] ++ [pid(T) || T <- Texts]),
-    lists:sublist(lists:usort(Pids), max(Top, 1000)).
+named(#{registered := Names, processes := Texts}) ->
+    Pids = lists:append([registered_as(N) || N <- Names]) ++ there(lists:flatmap(fun pid/1, Texts)),
+    lists:sublist(lists:usort(Pids), ?MOST).
 
 %% @doc Whether one may come that is not there.
 -spec may_come(kprof_stacks:wanted()) -> boolean().
@@ -66,16 +70,22 @@ registered_as(Name) ->
 
 pid(Text) ->
     try list_to_pid(binary_to_list(Text)) of
-        Pid when node(Pid) =:= node() -> [Pid || is_there(Pid)];
+        Pid when node(Pid) =:= node() -> [Pid];
         _ -> []
     catch
         error:badarg -> []
     end.
 
-%% is_process_alive/1 waits for native code to end.
-is_there(Pid) ->
-    Ref = erlang:monitor(process, Pid),
-    receive
-        {'DOWN', Ref, process, _, _} -> false
-    after 0 -> erlang:demonitor(Ref, [flush])
-    end.
+%% Those of them that are there. (is_process_alive/1 waits for native code to end.) A monitor's
+%% signal may be on its way until this process gives up its turn.
+there(Pids) ->
+    Monitored = [{erlang:monitor(process, Pid), Pid} || Pid <- Pids],
+    true = erlang:yield(),
+    [
+        Pid
+     || {Ref, Pid} <- Monitored,
+        receive
+            {'DOWN', Ref, process, _, _} -> false
+        after 0 -> erlang:demonitor(Ref, [flush])
+        end
+    ].

@@ -42,6 +42,7 @@
 -define(TRIES, 20).
 % an answer that is new to the processor takes as much longer than one of many tries
 -define(COLD, 3).
+-define(MOST_US, 20.0).
 -define(TICK_LOOKS, 100).
 -define(LONGEST_TICK_MS, 50).
 
@@ -94,6 +95,7 @@
     looks = 0 :: non_neg_integer(),
     looks_us = 0.0 :: float(),
     held_us = 0.0 :: float(),
+    missed_us = 0.0 :: float(),
     samples = 0 :: non_neg_integer(),
     unchanged = 0 :: non_neg_integer(),
     unanswered = 0 :: non_neg_integer(),
@@ -230,14 +232,16 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
 
 %% What it takes at most to have a process answer: an idle one of its own is asked.
 answer_us(Idle) ->
-    ?COLD * middle([
+    Middle = middle([
         begin
             Began = erlang:monotonic_time(nanosecond),
             _ = process_info(Idle, [current_stacktrace, message_queue_len, reductions]),
             (erlang:monotonic_time(nanosecond) - Began) / 1000
         end
      || _ <- lists:seq(1, ?TRIES)
-    ]).
+    ]),
+    % the node may be busy, so that its own processes have to wait
+    min(?COLD * Middle, ?MOST_US).
 
 middle(Numbers) ->
     lists:nth(length(Numbers) div 2, lists:sort(Numbers)).
@@ -265,8 +269,8 @@ charge(Us, #s{looks = N, looks_us = Asked, budget = Budget} = S) ->
         budget = kprof_sample_budget:spend({looks, N}, Own + Asked, Budget)
     }.
 
-message({kprof_asker, Ref, Answers, Ns}, #s{questions = Before} = S) ->
-    case kprof_questions:answered(Ref, Answers, Before) of
+message({kprof_asker, Ref, Answers, Ns, Left}, #s{questions = Before} = S) ->
+    case kprof_questions:answered(Ref, Answers, Left, Before) of
         {Job, At, Counting, Late, Questions} ->
             Took = took(Job, Answers, Ns / 1000, S),
             work(answered(Job, At, Counting, Late, Took, S#s{questions = Questions}));
@@ -407,18 +411,24 @@ take(Us, #s{out = Out, records = R} = S) ->
 
 earn(Us, #s{sampled = Sampled, wanted = #{hz := Hz}, credit = Credit, due = Due} = S) ->
     Size = kprof_sampled:size(Sampled),
-    Earned = min(float(Size), Credit + Size * Hz * Us / 1.0e6),
+    All = Credit + Size * Hz * Us / 1.0e6,
+    Earned = min(float(Size), All),
     Wanted =
         case Due of
             [] -> trunc(Earned);
             _ -> 0
         end,
+    Missed = missed((All - Earned) * 1.0e6 / max(1, Size * Hz), S#s{credit = Earned - Wanted}),
     case kprof_sample_budget:affords(Wanted, S#s.budget) of
-        Wanted ->
-            due(Wanted, told_held(S#s{credit = Earned - Wanted}));
-        N ->
-            Held = held(Us * (Wanted - N) / Wanted, S),
-            due(N, told_held(Held#s{credit = Earned - Wanted}))
+        Wanted -> due(Wanted, told_held(Missed));
+        N -> due(N, told_held(held(Us * (Wanted - N) / Wanted, Missed)))
+    end.
+
+%% A whole round is due, as those before have not all been asked: answers take long.
+missed(Us, #s{missed_us = Before} = S) ->
+    case Before + Us of
+        Missed when Missed > ?LATE_US -> late(round(Missed), S#s{missed_us = 0.0});
+        Missed -> S#s{missed_us = Missed}
     end.
 
 held(Us, #s{held_us = Held, held_total_us = Sum} = S) ->
