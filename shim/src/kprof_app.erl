@@ -104,6 +104,7 @@ modules() ->
         kprof_relay,
         kprof_sample_budget,
         kprof_sample_choice,
+        kprof_sample_cost,
         kprof_sampled,
         kprof_sampler,
         kprof_sampler_clock,

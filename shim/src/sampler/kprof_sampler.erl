@@ -13,12 +13,8 @@
 %% meanwhile, the sampler looks no more: what it keeps is bounded, whatever the network does.</li>
 %% </ul>
 %%
-%% What it costs is measured by the clock: the time of its own work, and of the askers', which for
-%% processes that answer at once is the time of both. A busy process answers when it comes to it, so
-%% the time of an answer counts up to an estimate, which is measured at the beginning. Each waking
-%% counts besides, with what the VM and the kernel do for it: 20 µs, where a node that does little
-%% else spent 250 to 300 ms of processor time in 8 s on what took 165 ms by the clock. So it looks
-%% at up to 100 processes at a time, and wakes no oftener than it must.
+%% What that costs is {@link kprof_sample_cost}'s. As each waking has its price it looks at up to 100
+%% processes at a time, and wakes less often where the budget is short.
 -module(kprof_sampler).
 
 -export([start_link/1, go/1, stop/1, kill/1, acknowledge/1, pid/1, processes/1, no_totals/0]).
@@ -33,18 +29,11 @@
 % until there has been a first scan
 -define(FIRST_MS, 250).
 -define(SECOND_SCAN_MS, 500).
-% µs that nothing takes longer than, but who was not let run
--define(OWN_US, 50).
--define(OWN_ITEM_US, 20).
--define(WAKE_US, 20.0).
--define(UNCHANGED_US, 0.5).
--define(MEASURE_US, 2.5).
--define(TRIES, 20).
-% an answer that is new to the processor takes as much longer than one of many tries
--define(COLD, 3).
--define(MOST_US, 20.0).
 -define(TICK_LOOKS, 100).
 -define(LONGEST_TICK_MS, 50).
+% of a tick, while the budget is short
+-define(LONGER, 1.2).
+-define(MOST_LONGER, 50.0).
 
 -opaque sampler() :: {pid(), [pid()]}.
 -type totals() :: #{
@@ -74,8 +63,9 @@
     % none: those that are looked at are named
     busiest :: none | kprof_busiest:busiest(),
     budget :: kprof_sample_budget:budget(),
-    % µs: that an answer takes
-    answer_us :: float(),
+    cost :: kprof_sample_cost:cost(),
+    % so much longer than usual a tick is
+    longer = 1.0 :: float(),
     % µs, as all times here but for those of records and questions
     next_at :: integer(),
     ticked_at :: integer(),
@@ -195,7 +185,7 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
     TickMs = min(?LONGEST_TICK_MS, max(1, 1000 div Hz)),
     Questions = kprof_questions:start_link(),
     Clock = kprof_sampler_clock:start_link(TickMs),
-    AnswerUs = answer_us(hd(kprof_questions:processes(Questions))),
+    Cost = kprof_sample_cost:new(hd(kprof_questions:processes(Questions))),
     Depth = kprof_depth:deepen([self(), Owner]),
     Keeper = kprof_depth:keeper(Depth),
     _ = erlang:monitor(process, Keeper),
@@ -217,7 +207,7 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
             records = kprof_stack_records:new(At),
             busiest = kprof_sample_choice:busiest(Wanted, [self() | Own]),
             budget = kprof_sample_budget:new(Ppm, Now),
-            answer_us = AnswerUs,
+            cost = Cost,
             next_at = Now,
             ticked_at = Now,
             ends_at =
@@ -229,22 +219,6 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
             handed_at = Now
         })
     ).
-
-%% What it takes at most to have a process answer: an idle one of its own is asked.
-answer_us(Idle) ->
-    Middle = middle([
-        begin
-            Began = erlang:monotonic_time(nanosecond),
-            _ = process_info(Idle, [current_stacktrace, message_queue_len, reductions]),
-            (erlang:monotonic_time(nanosecond) - Began) / 1000
-        end
-     || _ <- lists:seq(1, ?TRIES)
-    ]),
-    % the node may be busy, so that its own processes have to wait
-    min(?COLD * Middle, ?MOST_US).
-
-middle(Numbers) ->
-    lists:nth(length(Numbers) div 2, lists:sort(Numbers)).
 
 -spec next(#s{}) -> no_return().
 next(#s{next_at = At} = S) ->
@@ -260,19 +234,19 @@ turn(Message, S0) ->
 
 %% Its own work, and that of the askers who came back meanwhile.
 charge(Us, #s{looks = 0, budget = Budget} = S) ->
-    S#s{budget = kprof_sample_budget:spend(other, float(min(Us, ?OWN_US)), Budget)};
+    S#s{budget = kprof_sample_budget:spend(other, kprof_sample_cost:own(Us, 0), Budget)};
 charge(Us, #s{looks = N, looks_us = Asked, budget = Budget} = S) ->
-    Own = min(Us, ?OWN_US + ?OWN_ITEM_US * N),
+    Spent = kprof_sample_cost:own(Us, N) + Asked,
     S#s{
         looks = 0,
         looks_us = 0.0,
-        budget = kprof_sample_budget:spend({looks, N}, Own + Asked, Budget)
+        budget = kprof_sample_budget:spend({looks, N}, Spent, Budget)
     }.
 
 message({kprof_asker, Ref, Answers, Ns, Left}, #s{questions = Before} = S) ->
     case kprof_questions:answered(Ref, Answers, Left, Before) of
         {Job, At, Counting, Late, Questions} ->
-            Took = took(Job, Answers, Ns / 1000, S),
+            Took = kprof_sample_cost:asking(Job, Answers, Ns, S#s.cost),
             work(answered(Job, At, Counting, Late, Took, S#s{questions = Questions}));
         none ->
             S
@@ -287,23 +261,6 @@ message({'DOWN', _, process, Keeper, Why}, #s{keeper = Keeper, depth = Depth}) -
 % a tick, too; anything else is nobody's
 message(_, S) ->
     S.
-
-%% Processor time of what was asked.
-took({measure, _, _}, Answers, Us, S) ->
-    min(Us, ?MEASURE_US * length(Answers) + S#s.answer_us);
-took(_, Answers, Us, #s{answer_us = AnswerUs}) ->
-    min(
-        Us,
-        lists:foldl(
-            fun
-                ({_, _, Stack, _}, Sum) -> Sum + AnswerUs * (1 + length(Stack) / 60);
-                ({_, Items}, Sum) when is_list(Items) -> Sum + 2 * AnswerUs;
-                (_, Sum) -> Sum + ?UNCHANGED_US
-            end,
-            0.0,
-            Answers
-        )
-    ) + ?WAKE_US.
 
 ticks(#s{next_at = At} = S) ->
     case us() of
@@ -324,15 +281,15 @@ tick(Now, #s{next_at = Planned, ticked_at = Before, budget = Budget} = S0) ->
                 true -> Now + Tick;
                 false -> Planned + Tick
             end,
-        budget = kprof_sample_budget:spend(other, ?WAKE_US, Refilled)
+        budget = kprof_sample_budget:spend(other, kprof_sample_cost:wake(), Refilled)
     }),
     Passed = min(Now - Before, Tick + ?LATE_US),
     work(take(Passed, hand(Now, choose(Now, looked(bounded(S)))))).
 
 %% As often as each process is looked at; oftener where there are many of them.
-tick_us(#s{wanted = #{hz := Hz}, sampled = Sampled}) ->
+tick_us(#s{wanted = #{hz := Hz}, sampled = Sampled, longer = Longer}) ->
     Parts = max(1, (kprof_sampled:size(Sampled) + ?TICK_LOOKS - 1) div ?TICK_LOOKS),
-    max(1000, min(?LONGEST_TICK_MS * 1000, 1000000 div (Hz * Parts))).
+    max(1000, min(?LONGEST_TICK_MS * 1000, round(1000000 * Longer / (Hz * Parts)))).
 
 late(Us, #s{late_us = Sum, records = R} = S) when Us > ?LATE_US ->
     S#s{late_us = Sum + Us, records = kprof_stack_records:late(Us, timed(R))};
@@ -420,8 +377,13 @@ earn(Us, #s{sampled = Sampled, wanted = #{hz := Hz}, credit = Credit, due = Due}
         end,
     Missed = missed((All - Earned) * 1.0e6 / max(1, Size * Hz), S#s{credit = Earned - Wanted}),
     case kprof_sample_budget:affords(Wanted, S#s.budget) of
-        Wanted -> due(Wanted, told_held(Missed));
-        N -> due(N, told_held(held(Us * (Wanted - N) / Wanted, Missed)))
+        Wanted ->
+            Longer = max(1.0, Missed#s.longer / ?LONGER),
+            due(Wanted, told_held(Missed#s{longer = Longer}));
+        N ->
+            Longer = min(?MOST_LONGER, Missed#s.longer * ?LONGER),
+            Held = held(Us * (Wanted - N) / Wanted, Missed#s{longer = Longer}),
+            due(N, told_held(Held))
     end.
 
 %% A whole round is due, as those before have not all been asked: answers take long.
