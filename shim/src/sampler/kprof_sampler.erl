@@ -13,7 +13,7 @@
 %% meanwhile, the sampler looks no more: what it keeps is bounded, whatever the network does.</li>
 %% </ul>
 %%
-%% What that costs is {@link kprof_sample_cost}'s. As each waking has its price it looks at up to 100
+%% What that costs is {@link kprof_sample_cost}'s. Each waking has its price: so it looks at up to 100
 %% processes at a time, and wakes less often where the budget is short.
 -module(kprof_sampler).
 
