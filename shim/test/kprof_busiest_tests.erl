@@ -14,6 +14,27 @@ ranks_test() ->
     ?assertEqual([C, B], kprof_busiest:best(Third)),
     ends(Pids).
 
+%% Who has ended is forgotten some time, and those who are there are not.
+ended_test() ->
+    [A] = processes(1),
+    Many = [spawn(fun() -> ok end) || _ <- lists:seq(1, 3 * length(processes()) + 2000)],
+    B0 = kprof_busiest:new(memory, 1, any, []),
+    First = scan([{A, 500} | [{P, 5} || P <- Many]], B0),
+    Full = tables(),
+    Second = scan([{A, 510}], First),
+    ?assertEqual([A], kprof_busiest:best(Second)),
+    ?assert(tables() < Full div 4),
+    Third = scan([{A, 520}, {self(), 15}], Second),
+    ?assertEqual([self()], kprof_busiest:best(Third)),
+    ends([A]).
+
+%% Words of all that it remembers.
+tables() ->
+    lists:sum([
+        ets:info(T, memory)
+     || T <- ets:all(), ets:info(T, name) =:= kprof_busiest, ets:info(T, owner) =:= self()
+    ]).
+
 %% Who does not answer is busy, by reductions.
 silent_test() ->
     [A, B] = Pids = processes(2),

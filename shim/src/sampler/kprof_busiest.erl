@@ -15,6 +15,9 @@
 %% Processes whose values are remembered from one scan to the next, in some 20 MB; those of a larger
 %% node beyond count with all that they have.
 -define(MOST_KNOWN, 250000).
+%% Who has ended is forgotten once there are so many times as many as are there, and some more.
+-define(STALE_TIMES, 2).
+-define(STALE_MORE, 1000).
 % more than anything changes: it does not answer, so it runs
 -define(SILENT, 1 bsl 60).
 
@@ -28,22 +31,29 @@
     % never chosen: who looks
     own :: #{pid() => true},
     left = none :: none | [pid()] | {iterator, term()},
+    % what they had in the scan before. Most have that still, and nothing is written of them. Now
+    % and then there is another table for what they have now, without those who have ended
     before :: ets:tid(),
     now :: ets:tid(),
-    best = gb_sets:empty() :: gb_sets:set({non_neg_integer(), non_neg_integer(), pid()})
+    % how many are in that
+    known = 0 :: non_neg_integer(),
+    best = gb_sets:empty() :: gb_sets:set({non_neg_integer(), non_neg_integer(), pid()}),
+    % who is below is none of them
+    least = none :: none | {non_neg_integer(), non_neg_integer(), pid()}
 }).
 -opaque busiest() :: #b{}.
 
 %% @doc The top so many processes by that, of all or of those with this group leader.
 -spec new(by(), pos_integer(), any | pid(), [pid()]) -> busiest().
 new(By, Top, Leader, Own) ->
+    Table = table(),
     #b{
         by = By,
         top = Top,
         leader = Leader,
         own = maps:from_keys(Own, true),
-        before = table(),
-        now = table()
+        before = Table,
+        now = Table
     }.
 
 table() ->
@@ -51,8 +61,12 @@ table() ->
 
 %% @doc Begins a scan.
 -spec begin_scan(busiest()) -> busiest().
-begin_scan(B) ->
-    B#b{left = all(), best = gb_sets:empty()}.
+begin_scan(#b{known = Known} = B0) ->
+    B = B0#b{left = all(), best = gb_sets:empty(), least = none},
+    case Known > ?STALE_TIMES * erlang:system_info(process_count) + ?STALE_MORE of
+        true -> B#b{now = table(), known = 0};
+        false -> B
+    end.
 
 %% Through a variable: a compiler of an older release does not know them.
 all() ->
@@ -105,27 +119,32 @@ measured(Answers, B) ->
         Answers
     ).
 
-consider(Pid, Value, #b{before = Before, now = Now} = B) ->
-    Known =
-        case ets:lookup(Before, Pid) of
-            [{_, Old}] -> Old;
-            [] -> 0
-        end,
-    _ = ets:info(Now, size) < ?MOST_KNOWN andalso ets:insert(Now, {Pid, Value}),
-    rank({abs(Value - Known), Value, Pid}, B).
+consider(Pid, Value, #b{before = Before, now = Now, known = Known} = B) ->
+    case ets:lookup(Before, Pid) of
+        [{_, Value}] when Now =:= Before ->
+            rank({0, Value, Pid}, B);
+        [{_, Was}] when Now =:= Before ->
+            true = ets:insert(Now, {Pid, Value}),
+            rank({abs(Value - Was), Value, Pid}, B);
+        Found ->
+            Was = proplists:get_value(Pid, Found, 0),
+            New = Known < ?MOST_KNOWN andalso ets:insert(Now, {Pid, Value}),
+            rank({abs(Value - Was), Value, Pid}, B#b{known = Known + length([1 || New])})
+    end.
 
-rank(Ranked, #b{top = Top, best = Best} = B) ->
-    case gb_sets:size(Best) < Top of
+%% Many are alike: who is no more than the least changes nothing.
+rank({Change, Value, _}, #b{least = {Least, Size, _}} = B) when
+    Change < Least; Change =:= Least, Value =< Size
+->
+    B;
+rank(Ranked, #b{top = Top, best = Before} = B) ->
+    Best = gb_sets:add_element(Ranked, Before),
+    case gb_sets:size(Best) > Top of
         true ->
-            B#b{best = gb_sets:add_element(Ranked, Best)};
+            {_, Others} = gb_sets:take_smallest(Best),
+            B#b{best = Others, least = gb_sets:smallest(Others)};
         false ->
-            case gb_sets:smallest(Best) < Ranked of
-                true ->
-                    {_, Others} = gb_sets:take_smallest(Best),
-                    B#b{best = gb_sets:add_element(Ranked, Others)};
-                false ->
-                    B
-            end
+            B#b{best = Best}
     end.
 
 %% @doc A process has not answered. By reductions it counts as the busiest.
@@ -141,5 +160,5 @@ best(#b{best = Best}) ->
 %% @doc All have been asked, or the scan is given up.
 -spec end_scan(busiest()) -> busiest().
 end_scan(#b{before = Before, now = Now} = B) ->
-    true = ets:delete(Before),
-    B#b{left = none, before = Now, now = table()}.
+    _ = Before =/= Now andalso ets:delete(Before),
+    B#b{left = none, before = Now}.

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a sampler may cost: so many µs of processor time in each second, of which choosing
-%% processes may take a quarter. Time that is not used is kept for a quarter of a second. What was
+%% processes anew may take a quarter. Time that is not used is kept for a quarter of a second. What was
 %% used beyond is owed.
 -module(kprof_sample_budget).
 

@@ -13,8 +13,8 @@
 %% meanwhile, the sampler looks no more: what it keeps is bounded, whatever the network does.</li>
 %% </ul>
 %%
-%% What that costs is {@link kprof_sample_cost}'s. Each waking has its price: so it looks at up to 100
-%% processes at a time, and wakes less often where the budget is short.
+%% What that costs is {@link kprof_sample_cost}'s. Each waking has its price: so it looks at up to
+%% 100 processes at a time, and wakes less often where the budget is short.
 -module(kprof_sampler).
 
 -export([start_link/1, go/1, stop/1, kill/1, acknowledge/1, pid/1, processes/1, no_totals/0]).
@@ -29,6 +29,8 @@
 % until there has been a first scan
 -define(FIRST_MS, 250).
 -define(SECOND_SCAN_MS, 500).
+% processes that are listed in the time of a look
+-define(LISTED_IN_A_LOOK, 20).
 -define(TICK_LOOKS, 100).
 -define(LONGEST_TICK_MS, 50).
 % of a tick, while the budget is short
@@ -84,6 +86,8 @@
     % what came since the last turn: looks, and what their asking took in µs
     looks = 0 :: non_neg_integer(),
     looks_us = 0.0 :: float(),
+    % processes of a scan
+    measured = 0 :: non_neg_integer(),
     held_us = 0.0 :: float(),
     missed_us = 0.0 :: float(),
     samples = 0 :: non_neg_integer(),
@@ -233,6 +237,9 @@ turn(Message, S0) ->
     next(charge(us() - Began, S)).
 
 %% Its own work, and that of the askers who came back meanwhile.
+charge(Us, #s{measured = N, looks = 0, budget = Budget} = S) when N > 0 ->
+    Spent = kprof_sample_cost:own(Us, N),
+    S#s{measured = 0, budget = kprof_sample_budget:spend(scan, Spent, Budget)};
 charge(Us, #s{looks = 0, budget = Budget} = S) ->
     S#s{budget = kprof_sample_budget:spend(other, kprof_sample_cost:own(Us, 0), Budget)};
 charge(Us, #s{looks = N, looks_us = Asked, budget = Budget} = S) ->
@@ -344,6 +351,7 @@ answered(describe, _, Answers, _, Us, #s{sampled = Sampled0, records = R0} = S) 
 answered(_, _, Answers, _, Us, #s{busiest = Busiest, budget = Budget} = S) ->
     S#s{
         busiest = kprof_busiest:measured(Answers, Busiest),
+        measured = length(Answers),
         budget = kprof_sample_budget:spend(scan, Us, Budget)
     }.
 
@@ -368,25 +376,30 @@ take(Us, #s{out = Out, records = R} = S) ->
 
 earn(Us, #s{sampled = Sampled, wanted = #{hz := Hz}, credit = Credit, due = Due} = S) ->
     Size = kprof_sampled:size(Sampled),
-    All = Credit + Size * Hz * Us / 1.0e6,
-    Earned = min(float(Size), All),
-    Wanted =
-        case Due of
-            [] -> trunc(Earned);
-            _ -> 0
-        end,
-    Missed = missed((All - Earned) * 1.0e6 / max(1, Size * Hz), S#s{credit = Earned - Wanted}),
-    case kprof_sample_budget:affords(Wanted, S#s.budget) of
-        Wanted ->
-            Longer = max(1.0, Missed#s.longer / ?LONGER),
-            due(Wanted, told_held(Missed#s{longer = Longer}));
-        N ->
-            Longer = min(?MOST_LONGER, Missed#s.longer * ?LONGER),
-            Held = held(Us * (Wanted - N) / Wanted, Missed#s{longer = Longer}),
-            due(N, told_held(Held))
+    Earned = Credit + Size * Hz * Us / 1.0e6,
+    case Due of
+        [] -> afford(trunc(Earned), Size, Us, S#s{credit = Earned - trunc(Earned)});
+        % answers take long
+        _ when Earned =< Size -> S#s{credit = Earned};
+        _ -> missed(Us * (Earned - Size) / Earned, S#s{credit = float(Size)})
     end.
 
-%% A whole round is due, as those before have not all been asked: answers take long.
+%% So many looks are due in that time; each process is looked at once at most. What is left out is
+%% the budget's doing, or that of a node that has no time.
+afford(Wanted, Size, Us, #s{longer = Longer} = S) ->
+    Most = min(Wanted, Size),
+    N = kprof_sample_budget:affords(Most, S#s.budget),
+    Left = Us * (Wanted - N) / max(1, Wanted),
+    if
+        N < Most ->
+            Stretched = S#s{longer = min(?MOST_LONGER, Longer * ?LONGER)},
+            due(N, told_held(held(Left, Stretched)));
+        Longer > 1 ->
+            due(N, told_held(held(Left, S#s{longer = max(1.0, Longer / ?LONGER)})));
+        true ->
+            due(N, told_held(missed(Left, S)))
+    end.
+
 missed(Us, #s{missed_us = Before} = S) ->
     case Before + Us of
         Missed when Missed > ?LATE_US -> late(round(Missed), S#s{missed_us = 0.0});
@@ -442,8 +455,14 @@ ask(#s{due = [_ | _] = Due} = S) ->
     ask(look, Now, S#s{due = Later});
 ask(#s{busiest = none} = S) ->
     S;
-ask(#s{busiest = Busiest0, budget = Budget} = S) ->
-    case kprof_busiest:is_scanning(Busiest0) andalso kprof_sample_budget:may(scan, Budget) of
+ask(#s{busiest = Busiest0, budget = Budget, first = First} = S) ->
+    %% before there is a choice, nothing else is worth the budget
+    For =
+        case First of
+            true -> look;
+            false -> scan
+        end,
+    case kprof_busiest:is_scanning(Busiest0) andalso kprof_sample_budget:may(For, Budget) of
         true ->
             case kprof_busiest:slice(Busiest0) of
                 {none, Busiest} -> scanned(S#s{busiest = Busiest});
@@ -481,8 +500,10 @@ chosen(Now, #s{busiest = Busiest, first = First} = S) ->
         true ->
             S#s{choose_at = Now + ?FIRST_MS * 1000};
         false ->
+            %% before OTP 28 it takes the list of them all
             S#s{
                 busiest = kprof_busiest:begin_scan(Busiest),
+                measured = erlang:system_info(process_count) div ?LISTED_IN_A_LOOK,
                 choose_at = Now + ?FIRST_MS * 1000
             }
     end.
