@@ -82,7 +82,7 @@ deep(N, odd) ->
 %% meanwhile: as native code does it. Who sleeps is looked at as often as who does not answer.
 stuck() ->
     Sleepers = [spawn_link(fun sleeper/0) || _ <- lists:seq(1, 20)],
-    Stuck = spawn(fun() -> stuck(shared(24), shared(24)) end),
+    Stuck = spawn(fun() -> stuck(shared(26), shared(26)) end),
     #{records := Records, totals := Totals} = run(#{processes => [Stuck | Sleepers]}, 4),
     Unanswered = [P || {unanswered, _, #{pid := P}} <- Records],
     ?assert(length(Unanswered) > 10, Totals),

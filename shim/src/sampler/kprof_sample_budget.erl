@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a sampler may cost: so many µs of processor time in each second, of which choosing
-%% processes anew may take a quarter. Time that is not used is kept for a quarter of a second. What was
-%% used beyond is owed.
+%% processes anew may take a quarter. Time that is not used is kept for a quarter of a second. What
+%% was used beyond is owed.
 -module(kprof_sample_budget).
 
 -export([new/2, refill/2, spend/3, may/2, affords/2, cost/1]).
