@@ -290,8 +290,23 @@ tick(Now, #s{next_at = Planned, ticked_at = Before, budget = Budget} = S0) ->
             end,
         budget = kprof_sample_budget:spend(other, kprof_sample_cost:wake(), Refilled)
     }),
-    Passed = min(Now - Before, Tick + ?LATE_US),
-    work(take(Passed, hand(Now, choose(Now, looked(bounded(S)))))).
+    %% who came late has told that
+    Passed =
+        case Now - Planned > ?LATE_US of
+            true -> Tick;
+            false -> Now - Before
+        end,
+    goes_on(Passed, Now, hand(Now, looked(bounded(S)))).
+
+goes_on(Us, Now, S) ->
+    case is_full(S) of
+        true -> held(float(Us), S#s{due = []});
+        false -> work(earn(Us, choose(Now, S)))
+    end.
+
+%% The owner has not passed on the batch before, and the next one is there.
+is_full(#s{out = Out, records = R}) ->
+    Out andalso kprof_stack_records:is_waiting(R).
 
 %% As often as each process is looked at; oftener where there are many of them.
 tick_us(#s{wanted = #{hz := Hz}, sampled = Sampled, longer = Longer}) ->
@@ -368,12 +383,6 @@ answer(Answer, #s{sampled = Sampled0, records = R0, samples = Samples, unchanged
 
 %% So much time has passed: the next ones are due, as far as the budget goes. Who has not answered
 %% yet is not asked again.
-take(Us, #s{out = Out, records = R} = S) ->
-    case Out andalso kprof_stack_records:is_waiting(R) of
-        true -> held(float(Us), S#s{due = []});
-        false -> earn(Us, S)
-    end.
-
 earn(Us, #s{sampled = Sampled, wanted = #{hz := Hz}, credit = Credit, due = Due} = S) ->
     Size = kprof_sampled:size(Sampled),
     Earned = Credit + Size * Hz * Us / 1.0e6,
@@ -442,7 +451,7 @@ due_one(Pid, Now, #s{questions = Questions, sampled = Sampled, due = Due} = S) -
 
 %% Has the next batch asked, if none is.
 work(#s{questions = Questions} = S) ->
-    case kprof_questions:has_batch(Questions) of
+    case kprof_questions:has_batch(Questions) orelse is_full(S) of
         true -> S;
         false -> ask(S)
     end.
