@@ -23,7 +23,18 @@ start_link(Ms) ->
         _ = seq_trace:set_token([]),
         look(Sampler, Ms, Ticked)
     end,
-    {[spawn_opt(Look, [link, {priority, high}, {scheduler, N}]) || N <- Schedulers], Ticked}.
+    {[spawn_on(N, Look) || N <- Schedulers], Ticked}.
+
+%% OTP's own tests bind processes so, from OTP 25 to 29. A release that does not know it any more
+%% may still have them on two schedulers by chance.
+spawn_on(Scheduler, Fun) ->
+    Vm = erlang,
+    Options = [link, {priority, high}],
+    try
+        Vm:spawn_opt(Fun, [{scheduler, Scheduler} | Options])
+    catch
+        error:badarg -> spawn_opt(Fun, Options)
+    end.
 
 %% @doc It has ticked, in ms.
 -spec ticked(integer(), clock()) -> ok.
