@@ -3,7 +3,7 @@
 %% those that are named.
 -module(kprof_sample_choice).
 
--export([check/1, busiest/2, named/1, may_come/1]).
+-export([check/1, busiest/2, named/1, may_come/1, there/1]).
 
 % that are named
 -define(MOST, 1000).
@@ -76,8 +76,11 @@ pid(Text) ->
         error:badarg -> []
     end.
 
-%% Those of them that are there. (is_process_alive/1 waits for native code to end.) A monitor's
+%% @doc Those of them that are there. (is_process_alive/1 waits for native code to end.) A monitor's
 %% signal may be on its way until this process gives up its turn.
+-spec there([pid()]) -> [pid()].
+there([]) ->
+    [];
 there(Pids) ->
     Monitored = [{erlang:monitor(process, Pid), Pid} || Pid <- Pids],
     true = erlang:yield(),

@@ -3,7 +3,7 @@
 %% it last told of it, whether it is slow to answer.
 -module(kprof_sampled).
 
--export([new/0, size/1, choose/2, described/3, undescribed/3, next/2, forget/2]).
+-export([new/0, size/1, choose/2, without/2, described/3, undescribed/3, next/2, forget/2]).
 -export([item/2, is_slow/3, slow/3, answer/3, number/2]).
 
 -export_type([sampled/0]).
@@ -63,6 +63,11 @@ choose(Pids, #w{known = Known, ring = Before, left = Left} = W) ->
 rest(Pid, Known) ->
     #{Pid := P} = Known,
     Known#{Pid := P#p{stack = none, base = none}}.
+
+%% @doc Those that are looked at, but for these.
+-spec without([pid()], sampled()) -> [pid()].
+without(Pids, #w{ring = Ring}) ->
+    Ring -- Pids.
 
 %% @doc What the askers learned of processes: those are told, and looked at if they are still to
 %% be. One that had been {@link undescribed/3} before is told anew.

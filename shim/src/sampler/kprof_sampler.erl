@@ -497,10 +497,12 @@ choose(_, S) -> S.
 
 %% It is time for a choice, or for a scan before it. Until there has been one, those count that have
 %% been seen so far.
-chosen(Now, #s{busiest = none, wanted = #{every_ms := Every} = Wanted} = S) ->
-    case kprof_sample_choice:named(Wanted) of
+chosen(Now, #s{busiest = none, wanted = #{every_ms := Every} = Wanted} = S0) ->
+    Pids = kprof_sample_choice:named(Wanted),
+    S = ended(kprof_sampled:without(Pids, S0#s.sampled), S0),
+    case Pids of
         [] -> none_left(Now, S);
-        Pids -> look_at(Pids, S#s{choose_at = Now + Every * 1000})
+        _ -> look_at(Pids, S#s{choose_at = Now + Every * 1000})
     end;
 chosen(Now, #s{busiest = Busiest, first = First} = S) ->
     case kprof_busiest:is_scanning(Busiest) of
@@ -516,6 +518,11 @@ chosen(Now, #s{busiest = Busiest, first = First} = S) ->
                 choose_at = Now + ?FIRST_MS * 1000
             }
     end.
+
+%% Those of them that have ended since they were looked at last.
+ended(Left, S) ->
+    Ended = Left -- kprof_sample_choice:there(Left),
+    lists:foldl(fun(Pid, S1) -> answer({Pid, gone}, S1) end, S, Ended).
 
 none_left(Now, #s{wanted = #{every_ms := Every} = Wanted} = S) ->
     case kprof_sample_choice:may_come(Wanted) of
