@@ -7,13 +7,14 @@
 
 #include "internal.h"
 #include "model/profile/flame.h"
+#include "store/keep_samples.h"
 
 // The numbers stand in the file: schema/008_profiles.sql and those behind it.
 _Static_assert(PROFILE_FULL == 0 && PROFILE_SAMPLES == 1, "kinds as the schema tells them");
 _Static_assert(FRAME_FUNCTION == 0 && FRAME_WAITING == 1 && FRAME_ASLEEP == 2 && FRAME_GC == 3 &&
                    FRAME_CUT == 4 && FRAME_GROUP == 5,
                "frames as the schema tells them");
-enum { METRIC_WALL, METRIC_CALLS };
+enum { METRIC_WALL, METRIC_CALLS, METRIC_SAMPLES, METRIC_REDUCTIONS };
 enum { MOST_TIMELINE_BYTES = 24 * LIMIT_TIMELINE_EVENTS + 10 * LIMIT_TIMELINE_LINES + 64 };
 
 static const char what[] = "keep a profile";
@@ -251,9 +252,10 @@ static bool add_part(struct keeping *k, sqlite3_stmt *adding, const struct flame
         if (!place_node(k, part, places, i)) {
             return false;
         }
-        sqlite3_bind_int(adding, 2, METRIC_WALL);
+        bool samples = k->profile->head.kind == PROFILE_SAMPLES;
+        sqlite3_bind_int(adding, 2, samples ? METRIC_REDUCTIONS : METRIC_WALL);
         bool ok = add_value(k, adding, places[i].stack, n->weight.total, n->weight.self);
-        sqlite3_bind_int(adding, 2, METRIC_CALLS);
+        sqlite3_bind_int(adding, 2, samples ? METRIC_SAMPLES : METRIC_CALLS);
         if (!ok ||
             !add_value(k, adding, places[i].stack, (int64_t)places[i].calls, (int64_t)n->calls)) {
             return false;
@@ -430,8 +432,9 @@ bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
               store_run(s, store_prepared(s, STATEMENT_BEGIN), what);
     if (ok) {
         ok = add_head(&k) && add_frames(&k) && add_stacks(&k) && add_values(&k) &&
-             add_processes(&k) && add_requests(&k) && add_missed(&k) && add_row_count(&k) &&
-             store_run(s, store_prepared(s, STATEMENT_COMMIT), what);
+             add_processes(&k) && add_requests(&k) && add_missed(&k) &&
+             (!p->samples || store_keep_samples(s, p, k.id, k.nodes, &k.rows)) &&
+             add_row_count(&k) && store_run(s, store_prepared(s, STATEMENT_COMMIT), what);
         if (!ok) {
             sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
         }

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "internal.h"
+#include "store/query_samples.h"
 
 #define LINES                                                                                       \
     "SELECT p.id, kind, p.name, n.name, begin_ns, end_ns, settings, requests, incomplete, others, " \
@@ -329,6 +330,17 @@ static bool read_missed(struct reading *r, sqlite3_stmt *at) {
     return true;
 }
 
+static bool read_stacks(struct reading *r) {
+    return each_row(r,
+                    "SELECT frame, kind, name, module, application FROM profile_frame_rows "
+                    "WHERE profile_id = ?1 ORDER BY frame",
+                    read_frame) &&
+           each_row(r,
+                    "SELECT stack, parent, frame FROM profile_stack_rows WHERE profile_id = ?1 "
+                    "ORDER BY stack",
+                    read_stack);
+}
+
 static bool read_all(struct reading *r, bool *found) {
     r->frame_count = 0;
     if (!each_row(r, LINES "WHERE p.id = ?1", read_head)) {
@@ -336,15 +348,12 @@ static bool read_all(struct reading *r, bool *found) {
     }
     *found = r->frame_count > 0;
     r->frame_count = r->stack_count = 0;
+    if (*found && r->profile->head.kind == PROFILE_SAMPLES) {
+        return read_stacks(r) &&
+               query_samples(r->store, r->id, r->stacks, r->stack_count, r->profile);
+    }
     return !*found ||
-           (each_row(r,
-                     "SELECT frame, kind, name, module, application FROM profile_frame_rows "
-                     "WHERE profile_id = ?1 ORDER BY frame",
-                     read_frame) &&
-            each_row(r,
-                     "SELECT stack, parent, frame FROM profile_stack_rows WHERE profile_id = ?1 "
-                     "ORDER BY stack",
-                     read_stack) &&
+           (read_stacks(r) &&
             each_row(
                 r,
                 "SELECT longest, longest_ns, longest_identity FROM profile_rows WHERE id = ?1 AND "

@@ -45,6 +45,20 @@ bool samples_second(struct samples *s, uint32_t second, struct slice records) {
     return records.len == 0 || buffer_append(&s->records, records.data, records.len);
 }
 
+bool samples_renumber(struct slice records, const uint32_t *stacks, uint32_t count,
+                      struct buffer *out) {
+    struct cursor c = cursor_of(records.data, records.len);
+    struct sample_record r;
+    while (sample_record_read(&c, &r)) {
+        if (r.stack > count) {
+            return false;
+        }
+        r.stack = r.stack > 0 ? stacks[r.stack - 1] + 1 : 0;
+        sample_record_write(out, &r);
+    }
+    return !c.failed && !out->failed;
+}
+
 // -- walking --------------------------------------------------------------------------------------
 
 bool sample_walk_begin(struct sample_walk *w, const struct profile *p) {

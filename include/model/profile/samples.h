@@ -54,6 +54,11 @@ uint32_t samples_process(struct samples *s, const struct sampled_process *proces
 // The records of a second, later than those before. False without room.
 bool samples_second(struct samples *s, uint32_t second, struct slice records);
 
+// Copies records with other numbers of their stacks: for each of `count` stacks its own. False when
+// they name another one, or are none, or out has failed.
+bool samples_renumber(struct slice records, const uint32_t *stacks, uint32_t count,
+                      struct buffer *out);
+
 // -- taking what a shim sends ---------------------------------------------------------------------
 
 struct sample_taker; // opaque
