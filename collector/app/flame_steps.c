@@ -61,8 +61,16 @@ void flame_forget(struct flame_job *f) {
     free(f);
 }
 
+bool flame_room(const struct flames *flames) {
+    uint32_t made = flames->runs.count;
+    for (const struct flame_job *o = flames->first; o; o = o->next) {
+        made += o->state != WAITS && o->state != OVER;
+    }
+    return made < LIMIT_FULL_TRACES;
+}
+
 const char *flame_awaits(const struct flames *flames, const struct flame_job *f) {
-    uint32_t others = 0;
+    uint32_t others = flames->runs.count;
     for (const struct flame_job *o = flames->first; o; o = o->next) {
         if (o == f || o->state == WAITS || o->state == OVER) {
             continue;
@@ -259,6 +267,9 @@ static void take_kept(struct flames *flames) {
     const struct profile *kept;
     int64_t id;
     while (flames->writer && writer_kept(flames->writer, &kept, &id)) {
+        if (stack_run_kept(&flames->runs, kept, id)) {
+            continue;
+        }
         for (struct flame_job *f = flames->first; f; f = f->next) {
             if (f->trace && full_trace_profile(f->trace) == kept) {
                 flame_over(f, id);
@@ -271,6 +282,7 @@ static void take_kept(struct flames *flames) {
 void flame_tick(struct flames *flames, int64_t now, bool second) {
     bool traces = false;
     take_kept(flames);
+    stack_runs_tick(&flames->runs, flames->writer, now, second);
     for (struct flame_job **at = &flames->first; *at;) {
         struct flame_job *f = *at;
         step(flames, f, now);
@@ -302,9 +314,11 @@ void flames_end(struct flames *flames) {
             flame_over(f, 0);
         }
     }
-    for (int ms = 0; flames->first && ms < MOST_MS; ms += STEP_MS) {
+    stack_runs_end(&flames->runs);
+    for (int ms = 0; (flames->first || flames->runs.first) && ms < MOST_MS; ms += STEP_MS) {
         flame_tick(flames, clock_monotonic(), false);
-        struct timespec wait = {.tv_nsec = flames->first ? STEP_MS * 1000000 : 0};
+        bool more = flames->first || flames->runs.first;
+        struct timespec wait = {.tv_nsec = more ? STEP_MS * 1000000 : 0};
         nanosleep(&wait, NULL);
     }
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "app/flame_shim.h"
+#include "app/stack_runs.h"
 #include "codec/control.h"
 #include "store/writer.h"
 
@@ -22,12 +23,16 @@ struct flame_asker {
 
 struct flames {
     struct writer *writer; // NULL: profiles are not kept
+    struct stack_runs
+        runs; // of stack sampling: their profiles have places among those of full traces
     struct flame_job *first;
     uint32_t count;
     struct pipeline_node *spared; // for one of it half of the room for requests is kept; or NULL
     int64_t last_id;
 };
 
+// Whether there is room for one more profile, of a full trace or of samples.
+bool flame_room(const struct flames *flames);
 // Somebody asks for a full trace of a node. NULL: it is begun; else why it is not.
 const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
                         struct control_map message, const struct flame_asker *asker);

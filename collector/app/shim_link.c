@@ -272,6 +272,7 @@ static void on_closed(void *user) {
     struct shim_link *link = user;
     shim_link_end_stream(link);
     flame_lost(link->links->flames, link);
+    stack_run_lost(&link->links->flames->runs, link);
     log_from(&(struct log_origin){.source = &link->seen->lines}, LOG_INFO, "node %s disconnected",
              name_of(link));
     roster_leave(link->seen, clock_wall());

@@ -239,6 +239,12 @@ void shim_link_message(void *user, struct slice type, struct control_map message
         flame_missed_told(link->links->flames, link, message);
     } else if (slice_is(type, CONTROL_FULL_NAMED)) {
         flame_named(link->links->flames, link, message);
+    } else if (slice_is(type, CONTROL_STACKS_STARTED)) {
+        stack_run_started(&link->links->flames->runs, link, message);
+    } else if (slice_is(type, CONTROL_STACKS_TAKEN)) {
+        stack_run_taken(&link->links->flames->runs, link, message);
+    } else if (slice_is(type, CONTROL_STACKS_STOPPED)) {
+        stack_run_stopped(&link->links->flames->runs, link, message);
     } else if (slice_is(type, CONTROL_FLAME)) {
         on_flame(link, message);
     }

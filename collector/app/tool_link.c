@@ -370,6 +370,29 @@ static void on_flame(struct tool_link *t, struct control_map message) {
     }
 }
 
+// -- stack sampling -------------------------------------------------------------------------------
+
+static void tell_stacks(void *user, const struct buffer *message) {
+    struct tool_link *t = user;
+    t->ear.hear(t->ear.user, message); // who does not read misses a second
+}
+
+static void on_stacks(struct tool_link *t, struct control_map message) {
+    const struct roster_node *node = named_node(t, message);
+    struct shim_link *link = node ? shim_of(t->links, node) : NULL;
+    struct stack_asker asker = {t, tell_stacks};
+    if (node) {
+        struct flames *flames = t->links->flames;
+        struct flame_shim shim = link ? shim_link_of_flame(link) : (struct flame_shim){0};
+        const char *why =
+            link ? stack_run_begin(&flames->runs, &shim, message, &asker, flame_room(flames))
+                 : "the node is not connected";
+        if (why) {
+            send_error(t, why);
+        }
+    }
+}
+
 // -- notes ----------------------------------------------------------------------------------------
 
 // Why a note cannot be of that time; NULL: it can.
@@ -484,6 +507,10 @@ void tool_link_ask(struct tool_link *t, struct slice type, struct control_map me
         on_flame(t, message);
     } else if (slice_is(type, CONTROL_FLAME_STOP)) {
         flame_stop(t->links->flames, t, false);
+    } else if (slice_is(type, CONTROL_STACKS)) {
+        on_stacks(t, message);
+    } else if (slice_is(type, CONTROL_STACKS_STOP)) {
+        stack_run_stop(&t->links->flames->runs, t, false);
     } else if (slice_is(type, CONTROL_NOTE)) {
         on_note(t, message);
     } else if (!slice_is(type, CONTROL_PONG)) {
@@ -494,6 +521,7 @@ void tool_link_ask(struct tool_link *t, struct slice type, struct control_map me
 void tool_link_close(struct tool_link *t) {
     stop_watching(t);
     flame_stop(t->links->flames, t, true);
+    stack_run_stop(&t->links->flames->runs, t, true);
     if (t->previous) {
         t->previous->next = t->next;
     } else {

@@ -19,6 +19,8 @@ static const struct command {
      diff_help},
     {"slow", "single requests that were kept whole: the list, and one drawn as a waterfall",
      slow_main, slow_help},
+    {"sample", "what the busiest processes of a node do, by looking at their stacks", sample_main,
+     sample_help},
     {"flame", "a profile as a flame graph, and the functions that it spends most in", flame_main,
      flame_help},
     {"profiles", "the profiles that were kept", profiles_main, profiles_help},

@@ -250,6 +250,9 @@ static void work_profile(struct store *store, struct answer *a) {
     case FLAME_UNREAD:
         fail(a, UNREAD, store_error(store));
         break;
+    case FLAME_OTHER_KIND:
+        fail(a, NOT_FOUND, "a profile of another kind cannot be compared with it");
+        break;
     case FLAME_NO_MEMORY:
         fail(a, NO_MEMORY, "no memory");
     }

@@ -63,6 +63,12 @@
 //                     label, which begins when the shim has been told full
 //     full_missed     id, processes [{pid, name}]: the answer to full_more, those that had no flag
 //     full_named      id, processes [{pid, name}]: the answer to full_names, those that are there
+//     stacks_started  id, at, text (for people, or empty): stack sampling has begun
+//     stacks_taken    id, at, bytes (sample_records.h), and since it began: samples, unchanged,
+//                     unanswered, held_ms, late_ms, cost_us; processes: that it looks at now
+//                     once a second at least
+//     stacks_stopped  id, at, reason "done" | "stopped" | "no_process" | "error", text, and the
+//                     same numbers
 //   collector -> shim
 //     welcome         session, key (16 bytes), version
 //     ping            every 2 s
@@ -84,6 +90,10 @@
 //     full_more       id, processes [{pid}]: requests go through these, too
 //     full_names      id, processes [{pid}]: what are these called?
 //     flamed          as to a tool, of the full trace that the node has wanted
+//     stacks          id, seconds (0: until it is told to stop), hz, top, by, every_ms, budget_ppm,
+//                     registered [{name}], processes [{pid}], application: sample stacks; answered
+//                     by stacks_started or stacks_stopped
+//     stacks_stop     id
 //     bye             reason
 //
 // And between a tool (role "tool": protocol, version) and the collector, which welcomes and pings
@@ -96,6 +106,9 @@
 //     flame           node, requests, seconds, only, name, all, applications, modules: a full trace
 //                     of so many requests; answered by flaming until flamed
 //     flame_stop      no more: what there is is kept
+//     stacks          node, name, and the fields of stacks above: sample stacks; answered by
+//                     stacks_state until stacks_kept
+//     stacks_stop     no more: what there is is kept
 //     note            text, node (missing: of all of them), at (ns since 1970 UTC; missing: now):
 //                     what somebody did; answered by noted, or error
 //     pong            to every ping
@@ -118,6 +131,8 @@
 //                     has; identities [{identity, requests}]: of others, the first of them; missed
 //                     [{pid, name, requests}]: processes that were not followed into, and in how
 //                     many of the requests; costs [{text}]: what the profile has cost, in lines
+//     stacks_state    the numbers of stacks_taken: every second
+//     stacks_kept     profile (its number; 0: there is none), reason, text, and the same numbers
 //     error           text: what was asked for cannot be
 #pragma once
 
@@ -148,6 +163,10 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_FULL_MISSED "full_missed"
 #define CONTROL_FULL_NAMED "full_named"
 // collector -> shim; welcome, ping and bye to tools, too
+#define CONTROL_STACKS_STARTED "stacks_started"
+#define CONTROL_STACKS_TAKEN "stacks_taken"
+#define CONTROL_STACKS_STOPPED "stacks_stopped"
+
 #define CONTROL_WELCOME "welcome"
 #define CONTROL_PING "ping"
 #define CONTROL_IDENTIFY "identify"
@@ -161,7 +180,9 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_FULL_STOP "full_stop"
 #define CONTROL_FULL_MORE "full_more"
 #define CONTROL_FULL_NAMES "full_names"
-#define CONTROL_FLAMED "flamed" // to tools, too
+#define CONTROL_FLAMED "flamed"           // to tools, too
+#define CONTROL_STACKS "stacks"           // a tool, too
+#define CONTROL_STACKS_STOP "stacks_stop" // likewise
 #define CONTROL_BYE "bye"
 // tool -> collector; steer, flame and note, too
 #define CONTROL_NODES "nodes"
@@ -173,6 +194,8 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_ROWS "rows"
 #define CONTROL_NOTED "noted"
 #define CONTROL_FLAMING "flaming"
+#define CONTROL_STACKS_STATE "stacks_state"
+#define CONTROL_STACKS_KEPT "stacks_kept"
 #define CONTROL_ERROR "error"
 
 // -- words of fields ------------------------------------------------------------------------------
@@ -206,12 +229,16 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_AT "at"
 #define FIELD_AWAY_MS "away_ms"
 #define FIELD_BUCKET_START "bucket_start"
+#define FIELD_BUDGET_PPM "budget_ppm"
+#define FIELD_BY "by"
+#define FIELD_BYTES "bytes"
 #define FIELD_CALLS "calls"
 #define FIELD_CERTIFICATE "certificate"
 #define FIELD_CLOCK_OFFSET_US "clock_offset_us"
 #define FIELD_COMMAND "command"
 #define FIELD_COMPLETE "complete"
 #define FIELD_CONNECTED "connected"
+#define FIELD_COST_US "cost_us"
 #define FIELD_COST_US_PER_S "cost_us_per_s"
 #define FIELD_COSTS "costs"
 #define FIELD_COUNT "count"
@@ -222,12 +249,15 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_DROPPED_MESSAGES "dropped_messages"
 #define FIELD_DURATION_US "duration_us"
 #define FIELD_ERRORS "errors"
+#define FIELD_EVERY_MS "every_ms"
 #define FIELD_EXPIRED "expired"
 #define FIELD_F "f"
 #define FIELD_FROM "from"
 #define FIELD_FUNCTIONS "functions"
 #define FIELD_GC "gc"
+#define FIELD_HELD_MS "held_ms"
 #define FIELD_HISTORY "history"
+#define FIELD_HZ "hz"
 #define FIELD_ID "id"
 #define FIELD_IDENTITIES "identities"
 #define FIELD_IDENTITY "identity"
@@ -235,6 +265,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_KEY "key"
 #define FIELD_LABEL "label"
 #define FIELD_LABELS "labels"
+#define FIELD_LATE_MS "late_ms"
 #define FIELD_LEVEL "level"
 #define FIELD_LEVEL_PPM "level_ppm"
 #define FIELD_LOWERED_MS "lowered_ms"
@@ -265,32 +296,37 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_PROOF "proof"
 #define FIELD_PROTOCOL "protocol"
 #define FIELD_REASON "reason"
+#define FIELD_REGISTERED "registered"
 #define FIELD_REQUESTS "requests"
 #define FIELD_REQUESTS_PER_S "requests_per_s"
 #define FIELD_RESOLUTION_S "resolution_s"
 #define FIELD_ROLE "role"
 #define FIELD_ROWS "rows"
+#define FIELD_SAMPLES "samples"
 #define FIELD_SCHEDULING "scheduling"
 #define FIELD_SECONDS "seconds"
 #define FIELD_SELF_US "self_us"
 #define FIELD_SESSION "session"
-#define FIELD_STREAM "stream"
 #define FIELD_SINCE "since"
 #define FIELD_SLOW "slow"
 #define FIELD_SLOW_THRESHOLD_US "slow_threshold_us"
 #define FIELD_SPANS "spans"
-#define FIELD_STARTED_AT "started_at"
 #define FIELD_START_US "start_us"
+#define FIELD_STARTED_AT "started_at"
 #define FIELD_STATE "state"
 #define FIELD_STATS "stats"
+#define FIELD_STREAM "stream"
 #define FIELD_TEXT "text"
 #define FIELD_TICKS_PER_SECOND "ticks_per_second"
 #define FIELD_TIER "tier"
 #define FIELD_TIERS "tiers"
 #define FIELD_TIME_OFFSET "time_offset"
+#define FIELD_TOP "top"
 #define FIELD_TRIPPED_MS "tripped_ms"
 #define FIELD_TRIPS "trips"
 #define FIELD_TYPE "type"
+#define FIELD_UNANSWERED "unanswered"
+#define FIELD_UNCHANGED "unchanged"
 #define FIELD_UNMARKED "unmarked"
 #define FIELD_UNMARKED_CALLS "unmarked_calls"
 #define FIELD_UNSAMPLED "unsampled"

@@ -12,6 +12,8 @@ struct flame_question {
     // or all of its node that ended in that time, but not itself; until 0: none
     int64_t before_from_s, before_until_s;
     struct flame_options weighed; // what of it
+    uint64_t from_us,
+        until_us; // of samples: a stretch, from the profile's begin; until 0: to its end
 };
 
 enum { FLAME_NOTES = 12, FLAME_TOLD = 40, FLAME_NOTE_BYTES = 400, FLAME_MOST_BEFORE = 64 };
@@ -46,6 +48,7 @@ enum flame_found {
     FLAME_NONE,        // there is no such profile
     FLAME_NONE_BEFORE, // or none to compare with
     FLAME_UNREAD,      // store_error says why
+    FLAME_OTHER_KIND,  // its kind of profile has no such metric
     FLAME_NO_MEMORY
 };
 

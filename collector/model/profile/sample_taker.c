@@ -98,18 +98,25 @@ static uint32_t name_of(struct sample_taker *t, struct slice text) {
     return text.len > 0 ? names_intern(&t->profile->stacks.names, text) : NAME_NONE;
 }
 
-// A process may be told again, after the numbers began anew.
+// A process may be told again: after the numbers began anew, or as it has told its names by then.
 static bool take_process(struct sample_taker *t, const struct sample_record *r) {
+    struct samples *s = t->profile->samples;
     uint64_t key = hash_bytes(r->texts[0]);
     uint32_t known = map_get(&t->by_pid, key);
     if (known == MAP_NONE) {
-        struct sampled_process process = {.name = name_of(t, r->texts[1]),
-                                          .initial = name_of(t, r->texts[2]),
-                                          .application = name_of(t, r->texts[3])};
+        struct sampled_process process = {
+            .name = NAME_NONE, .initial = NAME_NONE, .application = NAME_NONE};
         names_clean(r->texts[0], process.pid, sizeof process.pid);
-        known = samples_process(t->profile->samples, &process);
+        known = samples_process(s, &process);
         if (known != UINT32_MAX && !map_set(&t->by_pid, key, known)) {
             return false;
+        }
+    }
+    if (known != UINT32_MAX) {
+        uint32_t *const names[] = {&s->processes[known].name, &s->processes[known].initial,
+                                   &s->processes[known].application};
+        for (int i = 0; i < 3; i++) {
+            *names[i] = r->texts[i + 1].len > 0 ? name_of(t, r->texts[i + 1]) : *names[i];
         }
     }
     return number_add(&t->processes, known, LIMIT_SAMPLE_PROCESSES);

@@ -173,6 +173,10 @@ static bool next_look(struct weighing *g) {
 // What the look weighs. A process that did not answer tells nothing but that.
 static bool weight_of(const struct weighing *g, int64_t *value) {
     bool answered = g->walk.record.kind != SAMPLE_UNANSWERED;
+    if (g->choice->kept) {
+        *value = g->walk.changes[VALUE_REDUCTIONS];
+        return true;
+    }
     *value = 1;
     return (answered || g->choice->metric == FLAME_SAMPLES) &&
            samples_value(&g->walk, g->choice->metric, value);
@@ -197,7 +201,7 @@ static void add_look(struct weighing *g) {
     if (!weight_of(g, &value)) {
         return;
     }
-    if (is_level(g->choice->metric)) {
+    if (is_level(g->choice->metric) && !g->choice->kept) {
         int64_t sum = value + share->rest;
         value = sum / (int64_t)share->looks;
         share->rest = sum % (int64_t)share->looks;

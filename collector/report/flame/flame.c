@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text_time.h"
+#include "model/profile/samples.h"
 #include "report/flame/notes.h"
 
 // -- finding --------------------------------------------------------------------------------------
@@ -76,7 +77,26 @@ static enum flame_found read_before(struct store *s, const struct flame_question
     return a->before ? FLAME_FOUND : FLAME_NO_MEMORY;
 }
 
+// Samples are weighed anew for each question: by its metric, group and stretch.
+static enum flame_found weigh_samples(struct profile *p, const struct flame_question *q) {
+    struct sample_choice choice = {.metric = q->weighed.metric,
+                                   .group = q->weighed.group,
+                                   .from_us = q->from_us,
+                                   .until_us = q->until_us};
+    if (!flame_metric_is_of(q->weighed.metric, p->head.kind)) {
+        return FLAME_OTHER_KIND;
+    }
+    return !p->samples || samples_weigh(p, &choice) ? FLAME_FOUND : FLAME_NO_MEMORY;
+}
+
 static enum flame_found weigh(struct flame_answer *a, const struct flame_question *q) {
+    enum flame_found found = weigh_samples(&a->profile, q);
+    for (uint32_t i = 0; found == FLAME_FOUND && i < a->before_count; i++) {
+        found = weigh_samples(&a->before[i], q);
+    }
+    if (found != FLAME_FOUND) {
+        return found;
+    }
     bool ok = flame_tree_init(&a->tree) &&
               flame_tree_add(&a->tree, &a->profile, &q->weighed, FLAME_AFTER);
     for (uint32_t i = 0; ok && i < a->before_count; i++) {
@@ -103,10 +123,14 @@ static void put_before_name(struct flame_answer *a) {
     }
 }
 
-enum flame_found flame_ask(struct store *s, const struct flame_question *question,
+enum flame_found flame_ask(struct store *s, const struct flame_question *asked,
                            struct flame_answer *a) {
+    struct flame_question usual = *asked, *question = &usual;
     *a = (struct flame_answer){0};
     enum flame_found found = find(s, question->profile, &a->id, &a->profile);
+    if (a->profile.samples && question->weighed.metric == FLAME_WALL) {
+        question->weighed.metric = FLAME_SAMPLES; // what is usual of a kind
+    }
     bool compared = question->before || question->before_until_s != 0;
     if (found == FLAME_FOUND && compared) {
         found = read_before(s, question, a);

@@ -76,13 +76,13 @@ void flame_list_json(const struct profile_list *list, struct buffer *out) {
     buffer_text(out, "\n");
 }
 
-// Times in µs, calls as they are.
+// Times in µs, numbers as they are.
 static void key_value(struct json *j, const struct flame_answer *a, const char *key,
                       int64_t value) {
-    if (a->drawing.weighed.metric == FLAME_CALLS) {
-        json_key_int(j, key, value);
-    } else {
+    if (flame_metric_is_time(a->drawing.weighed.metric)) {
         key_us(j, key, value);
+    } else {
+        json_key_int(j, key, value);
     }
 }
 
@@ -133,7 +133,10 @@ void flame_json(const struct flame_answer *a, struct buffer *out) {
     put_requests(&j, &a->profile);
     put_missed(&j, a->profile.missed, a->profile.missed_count);
     json_key_text(&j, "metric", flame_metric_name(a->drawing.weighed.metric));
-    json_key_text(&j, "unit", a->drawing.weighed.metric == FLAME_CALLS ? "calls" : "us");
+    json_key_text(&j, "unit",
+                  flame_metric_is_time(a->drawing.weighed.metric)
+                      ? "us"
+                      : flame_metric_unit(a->drawing.weighed.metric));
     if (a->drawing.compared) {
         json_key(&j, "before");
         json_open(&j, '[');

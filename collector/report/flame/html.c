@@ -166,8 +166,12 @@ static bool put_data(struct json *j, const struct flame_drawing *d, const struct
     json_close(j, '}');
     json_key(j, "series");
     json_open(j, '[');
-    put_series(j, FLAME_WALL, d, t);
-    put_series(j, FLAME_CALLS, d, t);
+    if (d->profile && d->profile->samples) {
+        put_series(j, d->weighed.metric, d, t);
+    } else {
+        put_series(j, FLAME_WALL, d, t);
+        put_series(j, FLAME_CALLS, d, t);
+    }
     json_close(j, ']');
     json_close(j, '}');
     return ok;

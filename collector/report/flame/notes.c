@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/text_amount.h"
+#include "model/profile/samples.h"
 
 __attribute__((format(printf, 2, 3))) static void note(struct flame_lines *lines,
                                                        const char *format, ...) {
@@ -136,13 +137,53 @@ static void put_gone(struct flame_answer *a) {
     }
 }
 
+// What samples are of, what they cannot see, and what they lack.
+static void put_sampled(struct flame_lines *n, const struct flame_answer *a) {
+    const struct sample_counts *c = &a->profile.samples->counts;
+    char cost[TEXT_DURATION_BYTES], held[TEXT_DURATION_BYTES];
+    double run_us = (double)(a->profile.head.end_ns - a->profile.head.begin_ns) / 1000;
+    note(n,
+         "Profile %" PRId64 ": %" PRIu64 " looks at %" PRIu32 " process%s, %" PRIu64
+         " of them unchanged since the look before",
+         a->id, c->looks + c->unchanged, a->profile.samples->process_count,
+         a->profile.samples->process_count == 1 ? "" : "es", c->unchanged);
+    note(n,
+         "A stack is taken where a process yields or waits: native code shows at what comes next");
+    if (c->unanswered > 0) {
+        note(n,
+             "%" PRIu64
+             " time%s a process did not answer: it was in native code, or did not get to "
+             "run",
+             c->unanswered, text_plural(c->unanswered));
+    }
+    if (c->cut > 0) {
+        note(n, "%" PRIu64 " stacks are cut at 64 frames", c->cut);
+    }
+    if (c->held_us + c->late_us > 0) {
+        text_duration((double)c->held_us * 1000, held);
+        note(n,
+             "For %s the sampler held itself back, to keep to its budget; for %s the node had no "
+             "time for it",
+             held, text_duration((double)c->late_us * 1000, cost));
+    }
+    note(n, "It took %s of processor time, %.2f %% of one processor",
+         text_duration((double)c->cost_us * 1000, cost),
+         run_us > 0 ? 100 * (double)c->cost_us / run_us : 0.0);
+}
+
 static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     const struct profile_counts *c = &a->profile.counts;
     struct flame_lines *n = &a->notes;
     char one[TEXT_DURATION_BYTES];
-    note(n, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",
-         a->id, c->requests, text_plural(c->requests), text_duration((double)c->duration_ns, one),
-         c->processes, c->processes == 1 ? "" : "es");
+    if (a->profile.samples) {
+        put_sampled(n, a);
+    } else {
+        note(n, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",
+             a->id, c->requests, text_plural(c->requests),
+             text_duration((double)c->duration_ns, one), c->processes,
+             c->processes == 1 ? "" : "es");
+        put_in_self(n, &a->profile.head);
+    }
     if (c->parallel_ns > 0) {
         note(n, "%s more ran in parallel", text_duration((double)c->parallel_ns, one));
     }
@@ -156,12 +197,12 @@ static void put_notes(struct flame_answer *a, const struct flame_question *q) {
              "joined, %" PRIu64 " for which there was no room",
              c->incomplete, text_plural(c->incomplete), c->refused);
     }
-    put_in_self(n, &a->profile.head);
     put_missed(a);
     if (a->profile.stacks.full) {
         note(n, "Too many stacks: some count as the function below them");
     }
-    if (q->weighed.group == FLAME_BY_PROCESS && a->profile.of_processes == 0) {
+    if (q->weighed.group == FLAME_BY_PROCESS && !a->profile.samples &&
+        a->profile.of_processes == 0) {
         note(n, "Which processes ran is not known: an older version has kept this profile");
     }
     if (q->weighed.metric == FLAME_WALL && q->weighed.no_asleep) {

@@ -19,6 +19,7 @@ enum {
     TEXT_NONE,
     TEXT_COUNT,
     TEXT_NANOSECONDS,
+    TEXT_BYTES,
     TEXT_IDENTITY,
     TEXT_PROCESS,
     TEXT_NODE,
@@ -30,13 +31,15 @@ enum {
 };
 
 // The values of each stack. Who reads no more than one takes the first or the last.
-static const enum flame_metric metrics[] = {FLAME_CALLS,  FLAME_SELF, FLAME_WAITING,
+static const enum flame_metric of_full[] = {FLAME_CALLS,  FLAME_SELF, FLAME_WAITING,
                                             FLAME_ASLEEP, FLAME_GC,   FLAME_WALL};
-enum { METRICS = sizeof metrics / sizeof *metrics };
-_Static_assert((int)METRICS == (int)FLAME_METRICS, "all metrics");
+enum { METRICS = sizeof of_full / sizeof *of_full };
+_Static_assert((int)METRICS == (int)FLAME_SAMPLES, "all metrics of full traces");
 
 struct writing {
     const struct flame_drawing *d;
+    enum flame_metric metrics[METRICS]; // of samples: how many, and the one that was asked for
+    uint32_t metric_count;
     z_stream zip;
     int64_t names; // the text of the profile's first name
     struct buffer *out;
@@ -97,11 +100,8 @@ static void put_function(struct writing *w, uint64_t id, int64_t name, int64_t f
 static void put_texts(struct writing *w) {
     const struct flame_drawing *d = w->d;
     static const char *const fixed[] = {
-        [TEXT_NONE] = "",
-        [TEXT_COUNT] = "count",
-        [TEXT_NANOSECONDS] = "nanoseconds",
-        [TEXT_IDENTITY] = "identity",
-        [TEXT_PROCESS] = "process",
+        [TEXT_NONE] = "",       [TEXT_COUNT] = "count",       [TEXT_NANOSECONDS] = "nanoseconds",
+        [TEXT_BYTES] = "bytes", [TEXT_IDENTITY] = "identity", [TEXT_PROCESS] = "process",
         [TEXT_NODE] = "node",
     };
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
@@ -123,11 +123,15 @@ static void put_texts(struct writing *w) {
 }
 
 static void put_metrics(struct writing *w) {
-    for (size_t i = 0; i < METRICS; i++) {
+    for (uint32_t i = 0; i < w->metric_count; i++) {
         Pprof__ValueType type = PPROF__VALUE_TYPE__INIT;
         Pprof__Profile piece = PPROF__PROFILE__INIT;
-        type.type = TEXT_METRICS + metrics[i];
-        type.unit = metrics[i] == FLAME_CALLS ? TEXT_COUNT : TEXT_NANOSECONDS;
+        enum flame_metric metric = w->metrics[i];
+        bool bytes = strcmp(flame_metric_unit(metric), "bytes") == 0;
+        type.type = TEXT_METRICS + metric;
+        type.unit = flame_metric_is_time(metric) ? TEXT_NANOSECONDS
+                    : bytes                      ? TEXT_BYTES
+                                                 : TEXT_COUNT;
         piece.n_sample_type = 1;
         piece.sample_type = (Pprof__ValueType *[]){&type};
         put(w, &piece);
@@ -168,13 +172,17 @@ static void put_functions(struct writing *w, const struct stacks *s) {
 
 static int64_t value_of(const struct weight *weight, enum stack_frame_kind kind,
                         enum flame_metric metric) {
+    if (metric >= FLAME_CALLS) {
+        return metric == FLAME_CALLS || metric == FLAME_SAMPLES ? (int64_t)weight->calls
+                                                                : weight->ns;
+    }
     bool special = kind == FRAME_WAITING || kind == FRAME_ASLEEP || kind == FRAME_GC;
     bool wanted = metric == FLAME_WALL      ? true
                   : metric == FLAME_SELF    ? !special
                   : metric == FLAME_WAITING ? kind == FRAME_WAITING
                   : metric == FLAME_ASLEEP  ? kind == FRAME_ASLEEP
                                             : kind == FRAME_GC;
-    return metric == FLAME_CALLS ? (int64_t)weight->calls : wanted ? weight->ns : 0;
+    return wanted ? weight->ns : 0;
 }
 
 static void put_stack(struct writing *w, const struct stacks *s, const struct weight *weight) {
@@ -187,8 +195,8 @@ static void put_stack(struct writing *w, const struct stacks *s, const struct we
              process = profile_key_process(weight->key);
     uint32_t stack = profile_key_stack(weight->key);
     enum stack_frame_kind kind = stacks_frame_of(s, stack)->kind;
-    for (size_t i = 0; i < METRICS; i++) {
-        values[i] = value_of(weight, kind, metrics[i]);
+    for (uint32_t i = 0; i < w->metric_count; i++) {
+        values[i] = value_of(weight, kind, w->metrics[i]);
     }
     for (; stack != STACK_ROOT; stack = s->all[stack].parent) {
         places[sample.n_location_id++] = s->all[stack].frame + 1;
@@ -197,7 +205,7 @@ static void put_stack(struct writing *w, const struct stacks *s, const struct we
         places[sample.n_location_id++] = s->frame_count + 1;
     }
     sample.location_id = places;
-    sample.n_value = METRICS;
+    sample.n_value = w->metric_count;
     sample.value = values;
     sample.label = (Pprof__Label *[]){&labels[0], &labels[1], &labels[2]};
     labels[sample.n_label].key = TEXT_NODE;
@@ -229,7 +237,13 @@ static void put_stacks(struct writing *w, const struct profile *p) {
 }
 
 void flame_pprof(const struct flame_drawing *d, struct buffer *out) {
-    struct writing w = {.d = d, .out = out};
+    struct writing w = {.d = d, .out = out, .metric_count = METRICS};
+    memcpy(w.metrics, of_full, sizeof of_full);
+    if (d->profile && d->profile->samples) {
+        w.metrics[0] = FLAME_SAMPLES;
+        w.metrics[1] = d->weighed.metric;
+        w.metric_count = d->weighed.metric == FLAME_SAMPLES ? 1 : 2;
+    }
     if (deflateInit2(&w.zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP, MAX_MEM_LEVEL,
                      Z_DEFAULT_STRATEGY) != Z_OK) {
         out->failed = true;

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "codec/json.h"
 #include "model/message/message.h"
@@ -130,13 +131,18 @@ static void put_profile(struct json *j, const struct flame_tree *t, const struct
     json_close(j, '}');
 }
 
+static const char *speedscope_unit(enum flame_metric metric) {
+    bool bytes = strcmp(flame_metric_unit(metric), "bytes") == 0;
+    return flame_metric_is_time(metric) ? "nanoseconds" : bytes ? "bytes" : "none";
+}
+
 void flame_speedscope(const struct flame_drawing *d, struct buffer *out) {
     static const struct metric_part of_wall[] = {{"wall", "nanoseconds", all_of},
                                                  {"self", "nanoseconds", running},
                                                  {"waiting", "nanoseconds", waiting},
                                                  {"calls", "none", calls}};
     struct metric_part own = {flame_metric_name(d->weighed.metric),
-                              d->weighed.metric == FLAME_CALLS ? "none" : "nanoseconds", all_of};
+                              speedscope_unit(d->weighed.metric), all_of};
     bool wall = d->weighed.metric == FLAME_WALL;
     uint32_t *path = malloc((d->tree->deepest + 1) * sizeof *path);
     if (!path) {

@@ -185,10 +185,12 @@ static void lay_out(struct layout *l) {
 
 static char *value_text(const struct flame_drawing *d, int64_t value,
                         char out[TEXT_DURATION_BYTES]) {
-    if (d->weighed.metric != FLAME_CALLS) {
+    if (flame_metric_is_time(d->weighed.metric)) {
         return text_duration((double)value, out);
     }
-    snprintf(out, TEXT_DURATION_BYTES, "%" PRId64 " call%s", value, value == 1 ? "" : "s");
+    const char *unit = flame_metric_unit(d->weighed.metric); // a plural
+    snprintf(out, TEXT_DURATION_BYTES, "%" PRId64 " %.*s", value,
+             (int)(strlen(unit) - (value == 1)), unit);
     return out;
 }
 
@@ -206,7 +208,7 @@ static void put_tooltip(const struct layout *l, const struct flame_node *n) {
     if (n->weight.self != n->weight.total) {
         buffer_printf(l->out, ", self %s", value_text(l->d, n->weight.self, text));
     }
-    if (n->calls > 0 && l->d->weighed.metric != FLAME_CALLS) {
+    if (n->calls > 0 && flame_metric_is_time(l->d->weighed.metric)) {
         buffer_printf(l->out, ", %" PRIu64 " call%s", n->calls, n->calls == 1 ? "" : "s");
     }
     if (l->d->compared) {

@@ -23,7 +23,7 @@ static void put_clean(struct buffer *out, const char *name, const char *bad, cha
 
 // flamegraph.pl and its like add up what stands behind the last space: whole numbers, times in µs.
 static int64_t collapsed_value(const struct flame_drawing *d, int64_t self) {
-    return d->weighed.metric == FLAME_CALLS ? self : (self + 500) / 1000;
+    return flame_metric_is_time(d->weighed.metric) ? (self + 500) / 1000 : self;
 }
 
 void flame_collapsed(const struct flame_drawing *d, struct buffer *out) {

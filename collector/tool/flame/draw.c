@@ -101,6 +101,15 @@ static int none(const struct draw_options *o, const char *profile) {
                         o->db, profile);
 }
 
+static int other_kind(const struct draw_options *o) {
+    bool samples = flame_metric_is_of(o->question.weighed.metric, PROFILE_SAMPLES);
+    return command_fail(
+        "flame", EXIT_FAILURE, "--metric %s is of %s, and profile %s%s%s is of the other kind",
+        flame_metric_name(o->question.weighed.metric), samples ? "samples" : "full traces",
+        o->question.profile, o->question.before ? " or " : "",
+        o->question.before ? o->question.before : "");
+}
+
 int draw_profile(const struct draw_options *o) {
     static struct flame_answer answer; // large
     struct store *store;
@@ -127,6 +136,9 @@ int draw_profile(const struct draw_options *o) {
     case FLAME_UNREAD:
         status =
             command_fail("flame", EXIT_FAILURE, "cannot read %s (%s)", o->db, store_error(store));
+        break;
+    case FLAME_OTHER_KIND:
+        status = other_kind(o);
         break;
     default:
         status = command_fail("flame", EXIT_FAILURE, "no memory");

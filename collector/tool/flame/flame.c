@@ -15,6 +15,7 @@ enum { ROWS_MOST = 100000, WIDTH_MOST = 1000 };
 
 // Options of kprof attach, behind those of reach.h.
 enum { ENTRY = 2000, TIER, IDENTITY, CONFIG, COOKIE_FILE, LISTEN };
+enum { FROM = 2100, UNTIL };
 
 const char flame_help[] =
     "usage: kprof flame NODE [--entry M:F/A]... [OPTIONS] [--out FILE]...\n"
@@ -66,6 +67,11 @@ const char flame_help[] =
     "                    .perf.txt        as perf script prints it\n"
     "  --format ENDING the form of files whose names have no such ending\n"
     "  --metric NAME   wall (default), self, waiting, asleep, gc, calls\n"
+    "                  of samples: samples (default), reductions, memory, memory_growth,\n"
+    "                  memory_release, queue, queue_growth, binary, binary_growth, binary_release\n"
+    "  --group WHAT    of samples: the lowest frames: none (default), status, process, application,\n"
+    "                  identity, memory, queue\n"
+    "  --from TIME --to TIME   of samples: this stretch, such as 12s and 18s from the begin on\n"
     "  --no-asleep     leave out the time that processes slept\n"
     "  --by-identity   a frame for each identity below all others (.pprof has labels for that)\n"
     "  --by-process    likewise for each process, by its name or the function that it began with\n"
@@ -186,6 +192,30 @@ static int take_number(const char *option, const char *value, int64_t most, uint
     return EXIT_SUCCESS;
 }
 
+static int take_metric(const char *value, enum flame_metric *metric) {
+    return flame_metric_parse(value, metric)
+               ? EXIT_SUCCESS
+               : command_fail("flame", EXIT_USAGE,
+                              "--metric %s is none of those that kprof flame --help lists", value);
+}
+
+static int take_group(const char *value, enum flame_group *group) {
+    return flame_group_parse(value, group)
+               ? EXIT_SUCCESS
+               : command_fail("flame", EXIT_USAGE,
+                              "--group %s is none of those that kprof flame --help lists", value);
+}
+
+// A time from the profile's begin on.
+static int take_offset(const char *option, const char *value, uint64_t *us) {
+    int64_t ns = 0;
+    if (!text_duration_parse(value, &ns) || ns < 0) {
+        return command_fail("flame", EXIT_USAGE, "--%s %s is no length such as 12s", option, value);
+    }
+    *us = (uint64_t)ns / 1000;
+    return EXIT_SUCCESS;
+}
+
 static int take(void *to, int option, const char *value) {
     struct options *o = to;
     struct flame_options *weighed = &o->draw.question.weighed;
@@ -212,12 +242,13 @@ static int take(void *to, int option, const char *value) {
         o->format = value;
         break;
     case 'm':
-        if (!flame_metric_parse(value, &weighed->metric)) {
-            return command_fail("flame", EXIT_USAGE,
-                                "--metric %s is none of wall, self, waiting, asleep, gc, calls",
-                                value);
-        }
-        break;
+        return take_metric(value, &weighed->metric);
+    case 'G':
+        return take_group(value, &weighed->group);
+    case FROM:
+        return take_offset("from", value, &o->draw.question.from_us);
+    case UNTIL:
+        return take_offset("to", value, &o->draw.question.until_us);
     case 'a':
         weighed->no_asleep = true;
         break;
@@ -315,6 +346,9 @@ static int parse(int argc, char **argv, struct options *o) {
         {"metric", required_argument, NULL, 'm'},
         {"no-asleep", no_argument, NULL, 'a'},
         {"only", required_argument, NULL, 'i'},
+        {"group", required_argument, NULL, 'G'},
+        {"from", required_argument, NULL, FROM},
+        {"to", required_argument, NULL, UNTIL},
         {"by-identity", no_argument, NULL, 'g'},
         {"by-process", no_argument, NULL, 'P'},
         {"limit", required_argument, NULL, 'l'},

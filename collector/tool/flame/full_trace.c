@@ -32,6 +32,10 @@ void full_trace_catch_signals(void) {
     sigaction(SIGTERM, &stop, NULL);
 }
 
+bool full_trace_stops(void) {
+    return stops > 0;
+}
+
 // -- messages -------------------------------------------------------------------------------------
 
 static void put_names(struct control_writer *w, const char *key, const char *const *names,

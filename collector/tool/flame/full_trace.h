@@ -20,6 +20,8 @@ struct full_trace_options {
 
 // From now on Ctrl-C and TERM end a full trace, and a second one this process.
 void full_trace_catch_signals(void);
+// Whether one of them came.
+bool full_trace_stops(void);
 
 // What came of it.
 enum full_trace_end {

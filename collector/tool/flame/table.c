@@ -99,7 +99,7 @@ static double share(double part, double whole) {
 }
 
 static void put_value(const struct flame_answer *a, double value, char *out) {
-    if (a->drawing.weighed.metric == FLAME_CALLS) {
+    if (!flame_metric_is_time(a->drawing.weighed.metric)) {
         snprintf(out, CELL_BYTES, "%.0f", value);
     } else {
         text_duration(value, out);

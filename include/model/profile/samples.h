@@ -103,6 +103,7 @@ struct sample_choice {
     enum flame_metric metric; // one of samples
     enum flame_group group;
     uint64_t from_us, until_us; // until 0: to the end
+    bool kept; // as it is kept: no metric and no group, all looks, ns are their reductions
 };
 
 // Makes the weights of a profile anew: ns is what the metric weighs, calls how many looks; and what

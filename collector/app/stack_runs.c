@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/stack_runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "codec/json.h"
+#include "model/profile/samples.h"
+
+enum {
+    SECOND_NS = 1000000000,
+    ANSWER_SECONDS = 10, // until a shim has begun, or ended
+    REASON_BYTES = 32,
+    TEXT_BYTES = 400,
+    MOST_NAMES = 100
+};
+
+enum run_state {
+    ASKED, // the shim has not answered yet
+    RUNS,
+    STOPPING, // it was told to stop
+    WRITES,   // the profile waits for the writer, or is with it
+    OVER
+};
+
+// The numbers that a shim tells, as they go on to the tool.
+static const char *const numbers[] = {FIELD_SAMPLES,  FIELD_UNCHANGED, FIELD_UNANSWERED,
+                                      FIELD_HELD_MS,  FIELD_LATE_MS,   FIELD_COST_US,
+                                      FIELD_PROCESSES};
+enum { NUMBERS = sizeof numbers / sizeof *numbers, COST = 5 };
+
+struct stack_run {
+    struct stack_run *next;
+    struct stack_asker asker;
+    struct flame_shim shim; // its link is NULL when it is gone
+    struct profile profile;
+    struct sample_taker *taker;
+    enum run_state state;
+    int64_t id;
+    int64_t since;   // of the state, monotonic ns
+    int64_t started; // ns since 1970; 0: it has not
+    int64_t told[NUMBERS];
+    bool handed; // to the writer
+    char reason[REASON_BYTES];
+    char text[TEXT_BYTES];
+};
+
+static void enter(struct stack_run *r, enum run_state state) {
+    r->state = state;
+    r->since = clock_monotonic();
+}
+
+static void set_reason(struct stack_run *r, struct slice reason, struct slice text) {
+    if (!r->reason[0]) { // the first one stays
+        names_clean(reason, r->reason, sizeof r->reason);
+        names_clean(text, r->text, sizeof r->text);
+    }
+}
+
+static void forget(struct stack_run *r) {
+    sample_taker_free(r->taker);
+    profile_free(&r->profile);
+    free(r);
+}
+
+// -- telling --------------------------------------------------------------------------------------
+
+static void put_numbers(struct control_writer *w, const struct stack_run *r) {
+    for (int i = 0; i < NUMBERS; i++) {
+        control_int(w, numbers[i], r->told[i]);
+    }
+}
+
+static void tell_state(struct stack_run *r) {
+    if (r->asker.user) {
+        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+        struct control_writer w = control_begin(&b, CONTROL_STACKS_STATE, NUMBERS);
+        put_numbers(&w, r);
+        if (control_end(&w)) {
+            r->asker.tell(r->asker.user, &b);
+        }
+        buffer_free(&b);
+    }
+}
+
+// It is over; profile: its number, 0: there is none.
+static void end(struct stack_run *r, int64_t profile) {
+    if (r->asker.user) {
+        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+        struct control_writer w = control_begin(&b, CONTROL_STACKS_KEPT, NUMBERS + 3);
+        control_int(&w, FIELD_PROFILE, profile);
+        control_text(&w, FIELD_REASON, slice_text(r->reason));
+        control_text(&w, FIELD_TEXT, slice_text(r->text));
+        put_numbers(&w, r);
+        if (control_end(&w)) {
+            r->asker.tell(r->asker.user, &b);
+        }
+        buffer_free(&b);
+    }
+    enter(r, OVER);
+}
+
+static void tell_stop(const struct stack_run *r) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, CONTROL_STACKS_STOP, 1);
+    control_int(&w, FIELD_ID, r->id);
+    if (control_end(&w) && r->shim.link) {
+        r->shim.send(r->shim.link, &b);
+    }
+    buffer_free(&b);
+}
+
+// -- asking ---------------------------------------------------------------------------------------
+
+static void copy_names(struct control_writer *w, struct control_map message, const char *list,
+                       const char *key) {
+    struct control_list from = {0};
+    control_get_list(message, list, &from);
+    uint32_t count = from.count < MOST_NAMES ? from.count : MOST_NAMES;
+    control_list(w, list, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct slice text = slice_text("");
+        control_get_text(control_list_at(from, i), key, &text);
+        control_map(w, 1);
+        control_text(w, key, text);
+    }
+}
+
+static const char *const asked[] = {FIELD_SECONDS, FIELD_HZ, FIELD_TOP, FIELD_EVERY_MS,
+                                    FIELD_BUDGET_PPM};
+enum { ASKED_NUMBERS = sizeof asked / sizeof *asked };
+
+// Passes the question on. False when it is too long for a message.
+static bool ask_shim(const struct stack_run *r, struct control_map message) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, CONTROL_STACKS, ASKED_NUMBERS + 5);
+    struct slice by = slice_text("reductions"), application = slice_text("");
+    control_get_text(message, FIELD_BY, &by);
+    control_get_text(message, FIELD_APPLICATION, &application);
+    control_int(&w, FIELD_ID, r->id);
+    for (int i = 0; i < ASKED_NUMBERS; i++) {
+        int64_t value = 0;
+        control_get_int(message, asked[i], &value);
+        control_int(&w, asked[i], value);
+    }
+    control_text(&w, FIELD_BY, by);
+    control_text(&w, FIELD_APPLICATION, application);
+    copy_names(&w, message, FIELD_REGISTERED, FIELD_NAME);
+    copy_names(&w, message, FIELD_PROCESSES, FIELD_PID);
+    bool fits = control_end(&w);
+    if (fits) {
+        r->shim.send(r->shim.link, &b);
+    }
+    buffer_free(&b);
+    return fits;
+}
+
+// What was asked for, as a JSON object.
+static void put_settings(struct profile_head *head, struct control_map message) {
+    struct buffer b = buffer_make(sizeof head->settings - 1);
+    struct json j = json_make(&b);
+    struct slice by = slice_text("reductions");
+    char word[REASON_BYTES];
+    control_get_text(message, FIELD_BY, &by);
+    names_clean(by, word, sizeof word);
+    json_open(&j, '{');
+    for (int i = 0; i < ASKED_NUMBERS; i++) {
+        int64_t value = 0;
+        control_get_int(message, asked[i], &value);
+        json_key_int(&j, asked[i], value);
+    }
+    json_key_text(&j, FIELD_BY, word);
+    json_close(&j, '}');
+    snprintf(head->settings, sizeof head->settings, "%.*s", b.failed ? 2 : (int)b.len,
+             b.failed ? "{}" : (const char *)b.data);
+    buffer_free(&b);
+}
+
+static bool is_on(const struct stack_runs *runs, const void *link) {
+    for (const struct stack_run *r = runs->first; r; r = r->next) {
+        if (r->shim.link == link && r->state < WRITES) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
+                            struct control_map message, const struct stack_asker *asker,
+                            bool room) {
+    struct slice name = slice_text("");
+    if (is_on(runs, shim->link)) {
+        return "stacks of this node are sampled already; one run of a node at a time";
+    }
+    if (!room) {
+        return "the collector makes no more profiles at a time; try again when one is over";
+    }
+    struct stack_run *r = calloc(1, sizeof *r);
+    if (!r || !profile_init(&r->profile) || !(r->taker = sample_taker_new(&r->profile))) {
+        if (r) {
+            forget(r);
+        }
+        return "the collector is out of memory";
+    }
+    r->asker = *asker;
+    r->shim = *shim;
+    r->id = ++runs->last_id;
+    struct profile_head *head = &r->profile.head;
+    head->kind = PROFILE_SAMPLES;
+    control_get_text(message, FIELD_NAME, &name);
+    names_clean(name, head->name, sizeof head->name);
+    snprintf(head->node, sizeof head->node, "%s", pipeline_node_name(shim->node));
+    snprintf(head->otp, sizeof head->otp, "%s", shim->otp);
+    put_settings(head, message);
+    if (!ask_shim(r, message)) {
+        forget(r);
+        return "the names are too long for one message";
+    }
+    enter(r, ASKED);
+    r->next = runs->first;
+    runs->first = r;
+    runs->count++;
+    return NULL;
+}
+
+// -- what shims say -------------------------------------------------------------------------------
+
+static struct stack_run *named(const struct stack_runs *runs, const void *link,
+                               struct control_map message) {
+    int64_t id = 0;
+    control_get_int(message, FIELD_ID, &id);
+    struct stack_run *r = runs->first;
+    while (r && (r->id != id || r->shim.link != link || r->state >= WRITES)) {
+        r = r->next;
+    }
+    return r;
+}
+
+void stack_run_started(struct stack_runs *runs, const void *link, struct control_map message) {
+    struct stack_run *r = named(runs, link, message);
+    if (r && r->started == 0) {
+        r->started = clock_wall();
+        if (r->state == ASKED) {
+            enter(r, RUNS);
+        }
+    }
+}
+
+static void take_numbers(struct stack_run *r, struct control_map message) {
+    for (int i = 0; i < NUMBERS; i++) {
+        control_get_int(message, numbers[i], &r->told[i]);
+        r->told[i] = r->told[i] > 0 ? r->told[i] : 0;
+    }
+}
+
+// What there is becomes a profile.
+static void close_run(struct stack_run *r) {
+    struct profile *p = &r->profile;
+    struct sample_counts *c = &p->samples->counts;
+    p->head.begin_ns = r->started;
+    p->head.end_ns = clock_wall();
+    p->counts.processes = p->samples->process_count;
+    c->cost_us = (uint64_t)r->told[COST];
+    p->stacks.full = p->stacks.full || p->samples->full;
+    if (r->started == 0 || c->looks == 0) {
+        end(r, 0);
+    } else if (!samples_weigh(p, &(struct sample_choice){.kept = true})) {
+        set_reason(r, slice_text("error"), slice_text("the collector is out of memory"));
+        end(r, 0);
+    } else {
+        enter(r, WRITES);
+    }
+}
+
+void stack_run_taken(struct stack_runs *runs, const void *link, struct control_map message) {
+    struct stack_run *r = named(runs, link, message);
+    struct slice bytes;
+    if (!r || r->started == 0) {
+        return;
+    }
+    take_numbers(r, message);
+    if (control_get_bytes(message, FIELD_BYTES, &bytes) && !sample_taker_take(r->taker, bytes)) {
+        set_reason(r, slice_text("error"), slice_text("the node sent what are no samples"));
+        tell_stop(r);
+        close_run(r);
+    } else if (r->profile.samples->full && r->state == RUNS) {
+        set_reason(r, slice_text("full"), slice_text("the collector keeps 8 MB of a run"));
+        tell_stop(r);
+        enter(r, STOPPING);
+    }
+}
+
+void stack_run_stopped(struct stack_runs *runs, const void *link, struct control_map message) {
+    struct stack_run *r = named(runs, link, message);
+    struct slice reason = slice_text("error"), text = slice_text("");
+    if (r) {
+        take_numbers(r, message);
+        control_get_text(message, FIELD_REASON, &reason);
+        control_get_text(message, FIELD_TEXT, &text);
+        set_reason(r, reason, text);
+        close_run(r);
+    }
+}
+
+void stack_run_lost(struct stack_runs *runs, const void *link) {
+    for (struct stack_run *r = runs->first; r; r = r->next) {
+        if (r->shim.link == link && r->state != OVER) {
+            r->shim.link = NULL;
+            if (r->state < WRITES) {
+                set_reason(r, slice_text("error"), slice_text("the node is gone"));
+                close_run(r);
+            }
+        }
+    }
+}
+
+void stack_run_stop(struct stack_runs *runs, const void *user, bool gone) {
+    for (struct stack_run *r = runs->first; r; r = r->next) {
+        if (r->asker.user == user) {
+            if (r->state == ASKED || r->state == RUNS) {
+                set_reason(r, slice_text("stopped"), slice_text(""));
+                tell_stop(r);
+                enter(r, STOPPING);
+            }
+            r->asker.user = gone ? NULL : r->asker.user;
+        }
+    }
+}
+
+// -- time -----------------------------------------------------------------------------------------
+
+static void step(struct stack_run *r, struct writer *writer, int64_t now) {
+    bool silent = now - r->since > (int64_t)ANSWER_SECONDS * SECOND_NS;
+    if ((r->state == ASKED || r->state == STOPPING) && silent) {
+        set_reason(r, slice_text("error"),
+                   slice_text("the node does not answer; its shim may be of an older release"));
+        close_run(r);
+    }
+    if (r->state == WRITES && !writer) {
+        end(r, 0);
+    } else if (r->state == WRITES && !r->handed) {
+        r->handed = writer_keep(writer, &r->profile);
+    }
+}
+
+void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now, bool second) {
+    for (struct stack_run **at = &runs->first; *at;) {
+        struct stack_run *r = *at;
+        step(r, writer, now);
+        if (second && r->state < OVER) {
+            tell_state(r);
+        }
+        if (r->state == OVER) {
+            *at = r->next;
+            forget(r);
+            runs->count--;
+        } else {
+            at = &r->next;
+        }
+    }
+}
+
+bool stack_run_kept(struct stack_runs *runs, const struct profile *profile, int64_t id) {
+    for (struct stack_run *r = runs->first; r; r = r->next) {
+        if (&r->profile == profile) {
+            end(r, id);
+            return true;
+        }
+    }
+    return false;
+}
+
+void stack_runs_end(struct stack_runs *runs) {
+    for (struct stack_run *r = runs->first; r; r = r->next) {
+        if (r->state < WRITES) {
+            set_reason(r, slice_text("error"), slice_text("the collector ended"));
+            close_run(r);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of stack sampling that tools have asked for: what the shims are told, what becomes of the
+// looks that they send, the profile in the end. Runs on the event loop's thread.
+//
+//   tool            stacks --+                                     +--> stacks_state, every second
+//   here                     +--> stacks           stacks_stop --> |      keep --+
+//   shim                            +--> stacks_started            |             +--> stacks_kept
+//                                        stacks_taken … -----------+--> stacks_stopped
+#pragma once
+
+#include "app/flame_shim.h"
+#include "codec/control.h"
+#include "store/writer.h"
+
+struct stack_run;
+
+// Who is told of a run.
+struct stack_asker {
+    void *user; // NULL: nobody any more
+    void (*tell)(void *user, const struct buffer *message);
+};
+
+struct stack_runs {
+    struct stack_run *first;
+    uint32_t count;
+    int64_t last_id;
+};
+
+// Somebody asks for a run on a node. NULL: it is asked for; else why it is not. room: whether there
+// is memory for one more profile.
+const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
+                            struct control_map message, const struct stack_asker *asker, bool room);
+// The tool wants no more, or is gone: what there is is kept. Of the latter nobody is told.
+void stack_run_stop(struct stack_runs *runs, const void *user, bool gone);
+// What a shim says; link: of struct flame_shim.
+void stack_run_started(struct stack_runs *runs, const void *link, struct control_map message);
+void stack_run_taken(struct stack_runs *runs, const void *link, struct control_map message);
+void stack_run_stopped(struct stack_runs *runs, const void *link, struct control_map message);
+// A shim is gone.
+void stack_run_lost(struct stack_runs *runs, const void *link);
+// Time passes. now: ns of the monotonic clock; second: a second is over, too. writer: NULL:
+// profiles are not kept.
+void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now, bool second);
+// A profile is kept; false: it is none of theirs.
+bool stack_run_kept(struct stack_runs *runs, const struct profile *profile, int64_t id);
+// The daemon ends: they are over, but for their profiles, which stack_runs_tick hands on.
+void stack_runs_end(struct stack_runs *runs);
