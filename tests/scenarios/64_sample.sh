@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal of this test: stacks of chosen processes of a real node are sampled, kept and drawn: what processes are known to do is what is seen,
+# each look counts once whatever it is drawn by, Ctrl-C keeps what there is, and nothing is left in the node.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+chmod 400 "$scratch/cookie"
+name=sample_$$
+node=$name@localhost
+start_collector
+start_shop "$name"
+is "$(target_eval "$node" 'scenario_sample:start().')" ok "the application runs"
+depth=$(target_eval "$node" 'N = erlang:system_flag(backtrace_depth, 8), erlang:system_flag(backtrace_depth, N), N.')
+start_tracing "$name"
+
+sample() { "$kprof" sample "$node" --collector "127.0.0.1:$collector_port" --db "$db" "$@"; }
+of() { "$kprof" flame --db "$db" --profile "$1" --json "${@:2}"; } # PROFILE OPTION...
+# weight PROFILE FUNCTION OPTION...: what a function weighs by itself
+weight() {
+  of "$1" "${@:3}" | python3 -c 'import json, sys
+print(round(sum(s["self"] for s in json.load(sys.stdin)["stacks"] if s["name"] == sys.argv[1])))' "$2"
+}
+
+sample --for 4s --registered scenario_works --registered scenario_full --budget 10% --out "$scratch/s.svg" >"$scratch/sample.log" 2>&1 ||
+  fail "kprof sample: $(cat "$scratch/sample.log")"
+has "$scratch/sample.log" '^Profile 1: [0-9]+ looks at 2 processes' "what it is of"
+has "$scratch/s.svg" '<title>scenario_sample:works/0$' "a picture"
+looks=$(sql "SELECT looks + unchanged + unanswered FROM profile_sampled WHERE profile = 1")
+holds "$looks" -ge 50 "looks were made"
+is "$(sql "SELECT sum(self) FROM profile_stacks WHERE profile = 1 AND metric = 'samples'")" "$looks" "each counts once in the database"
+for group in none status process application memory queue; do
+  is "$(of 1 --group "$group" | python3 -c 'import json, sys; print(sum(s["self"] for s in json.load(sys.stdin)["stacks"]))')" "$looks" \
+    "and in a picture by $group"
+done
+one=$(weight 1 scenario_sample:one/1 --metric reductions) two=$(weight 1 scenario_sample:two/1 --metric reductions)
+holds $((two * 10)) -gt $((one * 14)) "two/1 runs for twice as many reductions as one/1: $two, $one"
+holds $((two * 10)) -lt $((one * 27)) "and not for more"
+holds "$(weight 1 scenario_sample:is_full/0 --metric queue_growth)" -ge 100 "a queue grew"
+is "$(weight 1 scenario_sample:works/0 --metric queue_growth)" 0 "that one's alone"
+refuses=$("$kprof" flame --db "$db" --profile 1 --metric waiting 2>&1) && fail "a metric of full traces was drawn of samples"
+is "$refuses" "kprof flame: --metric waiting is of full traces, and profile 1 is of the other kind" "a metric of the other kind"
+
+# Ctrl-C
+start "$scratch/stopped.log" "$kprof" sample "$node" --collector "127.0.0.1:$collector_port" --db "$db" --for 60s --registered scenario_works
+begun() { grep -q '^[1-9][0-9]* looks' "$scratch/stopped.log"; }
+wait_for 30 "it looks" begun
+kill -INT $!
+ends $! 30
+is "$status" 0 "Ctrl-C keeps what there is"
+is "$(sql "SELECT count(*) FROM profiles WHERE kind = 'samples'")" 2 "as a profile"
+
+is "$(target_eval "$node" 'N = erlang:system_flag(backtrace_depth, 8), erlang:system_flag(backtrace_depth, N), N.')" "$depth" \
+  "stacks are as deep as before"
