@@ -7,7 +7,8 @@
 
 #include "base/clock.h"
 #include "codec/json.h"
-#include "model/profile/samples.h"
+#include "model/profile/sample_taker.h"
+#include "model/profile/sample_weights.h"
 
 enum {
     SECOND_NS = 1000000000,

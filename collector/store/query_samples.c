@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "internal.h"
-#include "model/profile/samples.h"
+#include "model/profile/sample_walk.h"
 
 static const char what[] = "read samples";
 

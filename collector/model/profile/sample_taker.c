@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the records of a shim: its numbers become the profile's.
-#include "model/profile/samples.h"
+#include "model/profile/sample_taker.h"
 
 #include <stdio.h>
 #include <stdlib.h>

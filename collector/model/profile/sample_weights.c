@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/profile/samples.h"
+#include "model/profile/sample_weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text_time.h"
-#include "model/profile/samples.h"
+#include "model/profile/sample_weights.h"
 #include "report/flame/notes.h"
 
 // -- finding --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples as a shim tells them, taken, walked and weighed. The figures are worked out by hand.
-#include "model/profile/samples.h"
+#include "model/profile/sample_taker.h"
+#include "model/profile/sample_weights.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the records that a shim sends for a run of stack sampling: its numbers become the
+// profile's. One thread at a time.
+#pragma once
+
+#include "model/profile/profile.h"
+#include "model/profile/samples.h"
+
+struct sample_taker; // opaque
+
+// Takes for a profile, which gets samples; it must outlive the taker. NULL without memory.
+struct sample_taker *sample_taker_new(struct profile *p);
+void sample_taker_free(struct sample_taker *t);
+// Takes some records. False when they are none, or name what was never told: no more may be taken.
+bool sample_taker_take(struct sample_taker *t, struct slice records);
