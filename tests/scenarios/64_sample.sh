@@ -41,7 +41,7 @@ refuses=$("$kprof" flame --db "$db" --profile 1 --metric waiting 2>&1) && fail "
 is "$refuses" "kprof flame: --metric waiting is of full traces, and profile 1 is of the other kind" "a metric of the other kind"
 
 # Ctrl-C
-start "$scratch/stopped.log" "$kprof" sample "$node" --collector "127.0.0.1:$collector_port" --db "$db" --for 60s --registered scenario_works
+start "$scratch/stopped.log" "$kprof" sample "$node" --collector "127.0.0.1:$collector_port" --db "$db" --registered scenario_works
 begun() { grep -q '^[1-9][0-9]* looks' "$scratch/stopped.log"; }
 wait_for 30 "it looks" begun
 kill -INT $!
