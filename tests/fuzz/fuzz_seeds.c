@@ -6,6 +6,7 @@
 
 #include "codec/control.h"
 #include "codec/frame.h"
+#include "codec/sample_records.h"
 #include "codec/term.h"
 #include "model/stats/histogram.h"
 #include "net/auth.h"
@@ -112,6 +113,36 @@ static void whole_collector(void) {
     seed("session", "secret", 0, slice_of(proving, sizeof proving));
 }
 
+// A run of stack sampling: two processes, looks at them in two seconds, one without an answer.
+static void samples(void) {
+    struct buffer b = buffer_make(4096);
+    const struct sample_record told[] = {
+        {.kind = SAMPLE_FRAME, .texts = {slice_text("m"), slice_text("f")}, .number = 1},
+        {.kind = SAMPLE_FRAME, .texts = {slice_text("m"), slice_text("g")}},
+        {.kind = SAMPLE_STACK, .frame_count = 2, .frames = {0, 1}},
+        {.kind = SAMPLE_STACK, .flags = SAMPLE_STACK_CUT, .frame_count = 1, .frames = {1}},
+        {.kind = SAMPLE_PROCESS,
+         .texts = {slice_text("<0.9.0>"), slice_text("a"), slice_text("m:f/1"), slice_text("x")}},
+        {.kind = SAMPLE_PROCESS, .texts = {slice_text("<0.10.0>")}},
+        {.kind = SAMPLE_LOOK, .stack = 1, .mask = MASK_ALL, .values = {0, 2, 900, 80, 7000}},
+        {.kind = SAMPLE_LOOK, .process = 1, .status = STATUS_WAITING, .stack = 2},
+        {.kind = SAMPLE_TIME, .number = 1200000},
+        {.kind = SAMPLE_LOOK, .mask = MASK_ALL, .values = {50, 9, 800, 90, 5000, 1, 40, 30, 20}},
+        {.kind = SAMPLE_UNCHANGED, .process = 1, .status = STATUS_WAITING},
+        {.kind = SAMPLE_HELD, .number = 1000},
+        {.kind = SAMPLE_LATE, .number = 30000},
+        {.kind = SAMPLE_UNANSWERED, .process = 1},
+        {.kind = SAMPLE_IDENTITY, .texts = {slice_text("read")}},
+        {.kind = SAMPLE_GONE, .process = 1},
+        {.kind = SAMPLE_FORGET}};
+    buffer_append(&b, "\xff\x41", 2); // one batch; a stretch
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        sample_record_write(&b, &told[i]);
+    }
+    seed("samples", "run", 0, slice_of(b.data, b.len));
+    buffer_free(&b);
+}
+
 int main(int argc, char **argv) {
     if (argc != 3) {
         return 2;
@@ -163,6 +194,7 @@ int main(int argc, char **argv) {
     seed("orders", "sample", 0, slice_of(order, sizeof order - 1));
     seed("orders", "note", 0, slice_of(note, sizeof note - 1));
     seed("orders", "flame", 0, slice_of(flame, sizeof flame - 1));
+    samples();
     handshake();
     whole_collector();
     return 0;

@@ -28,7 +28,10 @@ static bool next_second(struct sample_walk *w) {
     size_t from = s->seconds[w->second].at,
            until = w->second + 1 < s->second_count ? s->seconds[w->second + 1].at : s->records.len;
     w->us = (uint64_t)s->seconds[w->second++].second * SECOND_US;
-    w->at = cursor_of(s->records.data + from, until - from);
+    w->at = (struct cursor){0};
+    if (until > from) {
+        w->at = cursor_of(s->records.data + from, until - from);
+    }
     return true;
 }
 
