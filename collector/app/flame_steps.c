@@ -61,12 +61,14 @@ void flame_forget(struct flame_job *f) {
     free(f);
 }
 
-bool flame_room(const struct flames *flames) {
+const char *flame_room(struct flames *flames, struct pipeline_node *node) {
     uint32_t made = flames->runs.count;
     for (const struct flame_job *o = flames->first; o; o = o->next) {
         made += o->state != WAITS && o->state != OVER;
     }
-    return made < LIMIT_FULL_TRACES;
+    return made < LIMIT_FULL_TRACES
+               ? flame_spare(flames, node)
+               : "the collector makes no more profiles at a time; try again when one is over";
 }
 
 const char *flame_awaits(const struct flames *flames, const struct flame_job *f) {
@@ -298,7 +300,7 @@ void flame_tick(struct flames *flames, int64_t now, bool second) {
             at = &f->next;
         }
     }
-    if (flames->spared && !traces) {
+    if (flames->spared && !traces && flames->runs.count == 0) {
         pipeline_spare(flames->spared, false);
         flames->spared = NULL;
     }

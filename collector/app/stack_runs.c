@@ -189,14 +189,10 @@ static bool is_on(const struct stack_runs *runs, const void *link) {
 }
 
 const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
-                            struct control_map message, const struct stack_asker *asker,
-                            bool room) {
+                            struct control_map message, const struct stack_asker *asker) {
     struct slice name = slice_text("");
     if (is_on(runs, shim->link)) {
         return "stacks of this node are sampled already; one run of a node at a time";
-    }
-    if (!room) {
-        return "the collector makes no more profiles at a time; try again when one is over";
     }
     struct stack_run *r = calloc(1, sizeof *r);
     if (!r || !profile_init(&r->profile) || !(r->taker = sample_taker_new(&r->profile))) {

@@ -26,10 +26,10 @@ struct stack_runs {
     int64_t last_id;
 };
 
-// Somebody asks for a run on a node. NULL: it is asked for; else why it is not. room: whether there
-// is memory for one more profile.
+// Somebody asks for a run on a node, for whose profile there is room. NULL: it is asked for; else
+// why it is not.
 const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
-                            struct control_map message, const struct stack_asker *asker, bool room);
+                            struct control_map message, const struct stack_asker *asker);
 // The tool wants no more, or is gone: what there is is kept. Of the latter nobody is told.
 void stack_run_stop(struct stack_runs *runs, const void *user, bool gone);
 // What a shim says; link: of struct flame_shim.

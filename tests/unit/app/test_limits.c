@@ -9,6 +9,8 @@
 #include "model/message/message.h"
 #include "model/profile/flame.h"
 #include "model/profile/full_trace.h"
+#include "model/profile/sample_taker.h"
+#include "model/profile/sample_weights.h"
 #include "model/requests/requests.h"
 #include "model/stats/keep.h"
 #include "model/stats/live.h"
@@ -266,10 +268,18 @@ static void fill_profile(struct profile *p) {
     }
 }
 
-// All full traces that there may be. The writer has one of their profiles as a tree, and the part
-// of an identity besides.
+// The writer has one profile as a tree, and the part of an identity besides.
+static void fill_trees(const struct profile *p) {
+    struct flame_options options = {.metric = p->samples ? FLAME_SAMPLES : FLAME_WALL};
+    for (int i = 0; i < 2; i++) {
+        struct flame_tree tree;
+        assert_true(flame_tree_init(&tree) && flame_tree_add(&tree, p, &options, FLAME_AFTER) &&
+                    flame_tree_finish(&tree));
+    }
+}
+
+// All full traces that there may be.
 static void fill_profiles(void) {
-    struct flame_options options = {.metric = FLAME_WALL};
     struct profile *p = NULL;
     for (uint32_t i = 0; i < LIMIT_FULL_TRACES; i++) {
         struct full_trace *f = full_trace_new(
@@ -282,11 +292,63 @@ static void fill_profiles(void) {
         assert_int_equal(p->stacks.stack_count, LIMIT_PROFILE_STACKS);
         assert_int_equal(p->of_processes, LIMIT_PROCESS_WEIGHTS);
     }
-    for (int i = 0; i < 2; i++) {
-        struct flame_tree tree;
-        assert_true(flame_tree_init(&tree) && flame_tree_add(&tree, p, &options, FLAME_AFTER) &&
-                    flame_tree_finish(&tree));
+    fill_trees(p);
+}
+
+static void take(struct sample_taker *t, struct buffer *b, struct sample_record r, bool now) {
+    sample_record_write(b, &r);
+    if (now || b->len > 20000) {
+        assert_true(sample_taker_take(t, slice_of(b->data, b->len)));
+        buffer_reset(b);
     }
+}
+
+// A shim has told as much as it may.
+static void fill_samples(struct sample_taker *t, struct profile *p) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    char text[LIMIT_NAME_BYTES + 1];
+    for (uint32_t i = 0; i < LIMIT_SAMPLE_FRAMES; i++) {
+        struct slice name = function_of(LIMIT_PROFILE_FRAMES + i, text);
+        struct sample_record frame = {.kind = SAMPLE_FRAME, .texts = {name, slice_text("f")}};
+        take(t, &b, frame, true);
+    }
+    for (uint32_t i = 0; i < LIMIT_SAMPLE_STACKS; i++) {
+        struct sample_record stack = {.kind = SAMPLE_STACK, .frame_count = 3};
+        for (uint32_t f = 0; f < 3; f++) {
+            stack.frames[f] = f ? (i * f) % LIMIT_SAMPLE_FRAMES : i / LIMIT_SAMPLE_FRAMES;
+        }
+        take(t, &b, stack, false);
+    }
+    for (uint32_t i = 0; i < LIMIT_SAMPLE_PROCESSES; i++) {
+        char pid[MESSAGE_PID_BYTES];
+        snprintf(pid, sizeof pid, "<0.%u.%u>", i, i);
+        struct slice name = function_of(2 * LIMIT_PROFILE_FRAMES + i, text);
+        struct sample_record process = {.kind = SAMPLE_PROCESS, .texts = {slice_text(pid), name}};
+        take(t, &b, process, true);
+    }
+    for (uint64_t i = 0; !p->samples->full; i++) {
+        struct sample_record look = {.kind = SAMPLE_LOOK,
+                                     .process = (uint32_t)(i % LIMIT_SAMPLE_PROCESSES),
+                                     .stack = 1 + (uint32_t)(i % LIMIT_SAMPLE_STACKS)};
+        take(t, &b, (struct sample_record){.kind = SAMPLE_TIME, .number = 250000}, false);
+        take(t, &b, look, false);
+    }
+    buffer_free(&b);
+}
+
+// The same of stack sampling.
+static void fill_sampled(void) {
+    struct profile *p = NULL;
+    for (uint32_t i = 0; i < LIMIT_FULL_TRACES; i++) {
+        p = calloc(1, sizeof *p);
+        assert_true(p && profile_init(p));
+        struct sample_taker *t = sample_taker_new(p);
+        assert_non_null(t);
+        fill_samples(t, p);
+        fill_profile(p);
+        assert_true(samples_weigh(p, &(struct sample_choice){.kept = true}));
+    }
+    fill_trees(p);
 }
 
 // -- the lines ------------------------------------------------------------------------------------
@@ -307,6 +369,8 @@ static void every_line(void **state) {
     // while the second tree is put in order
     enum { ORDER = LIMIT_PROFILE_STACKS * (sizeof(struct flame_node) + 20) };
     expect("profiles", fill_profiles, ORDER, LIMIT_MB_PROFILES);
+    // they take less, and so have room in their place
+    expect("profiles of samples", fill_sampled, ORDER, LIMIT_MB_PROFILES * 2 / 3);
     expect("requests beside them", fill_half, 0, LIMIT_MB_REQUESTS - LIMIT_MB_PROFILES);
 }
 
