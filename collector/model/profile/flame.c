@@ -16,6 +16,7 @@ static const struct {
     [FLAME_GC] = {"gc", "ns"},
     [FLAME_CALLS] = {"calls", "calls"},
     [FLAME_SAMPLES] = {"samples", "samples"},
+    [FLAME_ACTIVE] = {"active", "samples"},
     [FLAME_REDUCTIONS] = {"reductions", "reductions"},
     [FLAME_MEMORY] = {"memory", "bytes"},
     [FLAME_MEMORY_GROWTH] = {"memory_growth", "bytes"},

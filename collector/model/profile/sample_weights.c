@@ -43,6 +43,9 @@ bool samples_value(const struct sample_walk *w, enum flame_metric metric, int64_
     case FLAME_SAMPLES:
         *value = 1;
         return true;
+    case FLAME_ACTIVE:
+        *value = w->record.kind == SAMPLE_UNANSWERED || w->changes[VALUE_REDUCTIONS] > 0;
+        break;
     case FLAME_REDUCTIONS:
         *value = w->changes[VALUE_REDUCTIONS];
         break;
@@ -178,8 +181,8 @@ static bool weight_of(const struct weighing *g, int64_t *value) {
         return true;
     }
     *value = 1;
-    return (answered || g->choice->metric == FLAME_SAMPLES) &&
-           samples_value(&g->walk, g->choice->metric, value);
+    bool of_looks = g->choice->metric == FLAME_SAMPLES || g->choice->metric == FLAME_ACTIVE;
+    return (answered || of_looks) && samples_value(&g->walk, g->choice->metric, value);
 }
 
 static bool count_looks(struct weighing *g) {

@@ -15,6 +15,7 @@ enum flame_metric {
     FLAME_CALLS,   // calls
     // of samples (samples.h), what stands in the weights:
     FLAME_SAMPLES,        // looks at processes
+    FLAME_ACTIVE,         // those at which they had run since the look before, or did not answer
     FLAME_REDUCTIONS,     // that they had done since the look before
     FLAME_MEMORY,         // bytes, the mean of each process, and so are queue and binary
     FLAME_MEMORY_GROWTH,  // bytes more than at the look before,

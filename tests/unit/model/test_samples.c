@@ -12,6 +12,8 @@ static void metrics(void **state) {
     told_usual(&t);
     assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_SAMPLES}),
                         "1 M.h/2 2/2, 1 m:f/1 1/1, 2 m:g/0 2/2, 1 did not answer 1/1");
+    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_ACTIVE}),
+                        "1 m:f/1 0/0, 2 m:g/0 2/2, 1 did not answer 1/1");
     assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_REDUCTIONS}),
                         "1 m:f/1 0/0, 2 m:g/0 750/2");
     // (1000 + 5000 + 2000) / 3 of a, 300 of b
