@@ -257,6 +257,9 @@
 #define LIMIT_SAMPLE_FRAMES 10000u
 #define LIMIT_SAMPLE_STACKS 20000u
 #define LIMIT_SAMPLE_PROCESSES 5000u
+// Columns and rows of a heat map of them: more than a screen has, in 10 MB.
+#define LIMIT_HEAT_COLUMNS 2000u
+#define LIMIT_HEAT_ROWS 100u
 
 // -- notes ----------------------------------------------------------------------------------------
 

@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples as a shim tells them, taken, walked and weighed. The figures are worked out by hand.
-#include "samples_fixture.h"
+#include "sample_script.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
-
-#include "base/limits.h"
 
 static void metrics(void **state) {
     (void)state;
     struct told t;
-    told_usual(&t);
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_SAMPLES}),
+    usual(&t);
+    assert_string_equal(weighed(&t, (struct sample_choice){.metric = FLAME_SAMPLES}),
                         "1 M.h/2 2/2, 1 m:f/1 1/1, 2 m:g/0 2/2, 1 did not answer 1/1");
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_ACTIVE}),
+    assert_string_equal(weighed(&t, (struct sample_choice){.metric = FLAME_ACTIVE}),
                         "1 m:f/1 0/0, 2 m:g/0 2/2, 1 did not answer 1/1");
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_REDUCTIONS}),
+    assert_string_equal(weighed(&t, (struct sample_choice){.metric = FLAME_REDUCTIONS}),
                         "1 m:f/1 0/0, 2 m:g/0 750/2");
     // (1000 + 5000 + 2000) / 3 of a, 300 of b
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_MEMORY}),
+    assert_string_equal(weighed(&t, (struct sample_choice){.metric = FLAME_MEMORY}),
                         "1 M.h/2 300/2, 1 m:f/1 333/1, 2 m:g/0 2333/2");
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_MEMORY_GROWTH}),
+    assert_string_equal(weighed(&t, (struct sample_choice){.metric = FLAME_MEMORY_GROWTH}),
                         "1 m:f/1 0/0, 2 m:g/0 4000/1");
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_MEMORY_RELEASE}),
+    assert_string_equal(weighed(&t, (struct sample_choice){.metric = FLAME_MEMORY_RELEASE}),
                         "1 m:f/1 0/0, 2 m:g/0 3000/1");
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_BINARY}), "");
-    told_end(&t);
+    assert_string_equal(weighed(&t, (struct sample_choice){.metric = FLAME_BINARY}), "");
+    end(&t);
 }
 
 static void grouped(void **state) {
     (void)state;
     struct told t;
-    told_usual(&t);
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_SAMPLES,
-                                                                .group = FLAME_BY_PROCESS}),
-                        "1 a 0/0, 2 m:f/1 1/1, 3 m:g/0 2/2, 1 proc_lib:init_p/5 0/0, 2 M.h/2 2/2, "
-                        "2 did not answer 1/1");
+    usual(&t);
     assert_string_equal(
-        told_weighed(&t, (struct sample_choice){.metric = FLAME_SAMPLES, .group = FLAME_BY_STATUS}),
+        weighed(&t, (struct sample_choice){.metric = FLAME_SAMPLES, .group = FLAME_BY_PROCESS}),
+        "1 a 0/0, 2 m:f/1 1/1, 3 m:g/0 2/2, 1 proc_lib:init_p/5 0/0, 2 M.h/2 2/2, "
+        "2 did not answer 1/1");
+    assert_string_equal(
+        weighed(&t, (struct sample_choice){.metric = FLAME_SAMPLES, .group = FLAME_BY_STATUS}),
         "1 did not answer 0/0, 2 did not answer 1/1, 1 runnable 0/0, 2 m:f/1 0/0, 3 m:g/0 1/1, "
         "1 running 0/0, 2 m:f/1 1/1, 3 m:g/0 1/1, 1 waiting 0/0, 2 M.h/2 2/2");
     assert_string_equal(
-        told_weighed(&t, (struct sample_choice){.metric = FLAME_QUEUE, .group = FLAME_BY_QUEUE}),
+        weighed(&t, (struct sample_choice){.metric = FLAME_QUEUE, .group = FLAME_BY_QUEUE}),
         "1 queue 10-99 0/0, 2 m:f/1 6/1, 3 m:g/0 14/2");
-    told_end(&t);
+    end(&t);
 }
 
 // From 1 s to 2.5 s: the last look is at 2.5 s, and not in it. Changes are those since looks
@@ -50,33 +50,33 @@ static void grouped(void **state) {
 static void of_a_stretch(void **state) {
     (void)state;
     struct told t;
-    told_usual(&t);
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_SAMPLES,
-                                                                .from_us = 1000000,
-                                                                .until_us = 2500000}),
+    usual(&t);
+    assert_string_equal(weighed(&t, (struct sample_choice){.metric = FLAME_SAMPLES,
+                                                           .from_us = 1000000,
+                                                           .until_us = 2500000}),
                         "1 M.h/2 1/1, 1 m:f/1 0/0, 2 m:g/0 1/1");
-    assert_string_equal(told_weighed(&t, (struct sample_choice){.metric = FLAME_MEMORY_GROWTH,
-                                                                .from_us = 1000000,
-                                                                .until_us = 2500000}),
+    assert_string_equal(weighed(&t, (struct sample_choice){.metric = FLAME_MEMORY_GROWTH,
+                                                           .from_us = 1000000,
+                                                           .until_us = 2500000}),
                         "1 m:f/1 0/0, 2 m:g/0 4000/1");
-    told_end(&t);
+    end(&t);
 }
 
 // Numbers begin anew: the process is the same one.
 static void told_anew(void **state) {
     (void)state;
     struct told t;
-    told_usual(&t);
-    told_put(&t, (struct sample_record){.kind = SAMPLE_FORGET});
-    told_frame(&t, "m", "h", 0);
-    told_put(&t, (struct sample_record){.kind = SAMPLE_STACK, .frame_count = 1, .frames = {0}});
-    told_process(&t, "<0.101.0>", "", "");
-    told_look(&t, 0, STATUS_WAITING, 1, 9, 0);
-    assert_true(told_taken(&t));
+    usual(&t);
+    put(&t, (struct sample_record){.kind = SAMPLE_FORGET});
+    frame(&t, "m", "h", 0);
+    put(&t, (struct sample_record){.kind = SAMPLE_STACK, .frame_count = 1, .frames = {0}});
+    process(&t, "<0.101.0>", "", "");
+    look(&t, 0, STATUS_WAITING, 1, 9, 0);
+    assert_true(taken(&t));
     assert_int_equal(t.profile.samples->process_count, 2);
-    told_look(&t, 1, STATUS_WAITING, 1, 9, 0);
-    assert_false(told_taken(&t)); // that one is not told yet
-    told_end(&t);
+    look(&t, 1, STATUS_WAITING, 1, 9, 0);
+    assert_false(taken(&t)); // that one is not told yet
+    end(&t);
 }
 
 static void damaged(void **state) {
@@ -90,10 +90,10 @@ static void damaged(void **state) {
         {.kind = SAMPLE_KINDS}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct told t;
-        told_usual(&t);
-        told_put(&t, wrong[i]);
-        assert_false(told_taken(&t));
-        told_end(&t);
+        usual(&t);
+        put(&t, wrong[i]);
+        assert_false(taken(&t));
+        end(&t);
     }
 }
 
@@ -103,21 +103,21 @@ static void any_bytes(void **state) {
     srand(1);
     for (int round = 0; round < 300; round++) {
         struct told t;
-        told_begin(&t);
+        begin(&t);
         for (int i = 0; i < 50; i++) {
-            told_look(&t, (uint32_t)rand() % 2, (uint8_t)(rand() % 9), (uint32_t)rand() % 4,
-                      (uint64_t)rand(), (uint64_t)rand() << (rand() % 33));
-            told_at(&t, (uint64_t)(rand() % 300000));
+            look(&t, (uint32_t)rand() % 2, (uint8_t)(rand() % 9), (uint32_t)rand() % 4,
+                 (uint64_t)rand(), (uint64_t)rand() << (rand() % 33));
+            at(&t, (uint64_t)(rand() % 300000));
         }
         for (int i = round % 5; i > 0; i--) {
             t.bytes.data[(size_t)rand() % t.bytes.len] = (uint8_t)rand();
         }
         t.bytes.len -= (size_t)(rand() % 9);
-        told_taken(&t);
+        taken(&t);
         for (enum flame_metric m = FLAME_SAMPLES; m < FLAME_METRICS; m++) {
-            told_weighed(&t, (struct sample_choice){.metric = m, .group = FLAME_BY_MEMORY});
+            weighed(&t, (struct sample_choice){.metric = m, .group = FLAME_BY_MEMORY});
         }
-        told_end(&t);
+        end(&t);
     }
 }
 
@@ -125,17 +125,17 @@ static void any_bytes(void **state) {
 static void full(void **state) {
     (void)state;
     struct told t;
-    told_usual(&t);
+    usual(&t);
     for (int i = 0; i < 60 && !t.profile.samples->full; i++) {
         for (int j = 0; j < 40000; j++) {
-            told_look(&t, 0, STATUS_RUNNING, 1, UINT64_MAX, UINT64_MAX);
+            look(&t, 0, STATUS_RUNNING, 1, UINT64_MAX, UINT64_MAX);
         }
-        assert_true(told_taken(&t));
+        assert_true(taken(&t));
     }
     assert_true(t.profile.samples->full);
     assert_true(t.profile.samples->records.len <= LIMIT_SAMPLE_BYTES);
     assert_true(samples_weigh(&t.profile, &(struct sample_choice){.metric = FLAME_MEMORY}));
-    told_end(&t);
+    end(&t);
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiles of samples written and read back, and what the view says of them.
-#include "samples_fixture.h"
+#include "sample_script.h"
 #include "store_fixture.h"
 
 #include "store/keep_profile.h"
@@ -10,14 +10,14 @@
 static int64_t keep(struct told *t) {
     int64_t id;
     struct store *s = fixture_open();
-    told_usual(t);
-    told_put(t, (struct sample_record){
-                    .kind = SAMPLE_IDENTITY, .process = 1, .texts = {slice_text("read")}});
-    told_look(t, 1, STATUS_RUNNING, 3, 20, 700);
-    told_put(t, (struct sample_record){.kind = SAMPLE_HELD, .number = 3000});
-    told_put(t, (struct sample_record){.kind = SAMPLE_LATE, .number = 50000});
-    told_put(t, (struct sample_record){.kind = SAMPLE_GONE, .process = 1});
-    assert_true(told_taken(t));
+    usual(t);
+    put(t, (struct sample_record){
+               .kind = SAMPLE_IDENTITY, .process = 1, .texts = {slice_text("read")}});
+    look(t, 1, STATUS_RUNNING, 3, 20, 700);
+    held(t, 3000);
+    late(t, 50000);
+    put(t, (struct sample_record){.kind = SAMPLE_GONE, .process = 1});
+    assert_true(taken(t));
     t->profile.samples->counts.cost_us = 4500;
     t->profile.head = (struct profile_head){.kind = PROFILE_SAMPLES,
                                             .name = "night",
@@ -56,13 +56,13 @@ static void read_back(void **state) {
         for (enum flame_group g = 0; g < FLAME_GROUPS; g++) {
             for (uint64_t from = 0; from < 2000000; from += 1200000) {
                 struct sample_choice choice = {.metric = m, .group = g, .from_us = from};
-                snprintf(before, sizeof before, "%s", told_weighed(&kept, choice));
-                assert_string_equal(told_weighed(&read, choice), before);
+                snprintf(before, sizeof before, "%s", weighed(&kept, choice));
+                assert_string_equal(weighed(&read, choice), before);
             }
         }
     }
-    told_end(&read);
-    told_end(&kept);
+    end(&read);
+    end(&kept);
 }
 
 static void views(void **state) {
@@ -79,7 +79,7 @@ static void views(void **state) {
                    "M.h/2 _none 2, M.h/2 read 1, did not answer _none 1, m:f/1 _none 1, "
                    "m:g/0 _none 2");
     fixture_expect("SELECT sum(self) FROM profile_stacks WHERE metric = 'reductions'", "770");
-    told_end(&t);
+    end(&t);
 }
 
 static void deleted(void **state) {
@@ -90,7 +90,7 @@ static void deleted(void **state) {
     fixture_expect("SELECT (SELECT count(*) FROM profile_sampled_rows) + (SELECT count(*) FROM "
                    "profile_sampled_processes) + (SELECT count(*) FROM profile_second_rows)",
                    "0");
-    told_end(&t);
+    end(&t);
 }
 
 // What somebody has edited is an error, or read as something that can be weighed.
@@ -131,7 +131,7 @@ static void edited(void **state) {
         }
         profile_free(&read);
         store_close(s);
-        told_end(&t);
+        end(&t);
         free(fixture_ask(fixture_db, "DELETE FROM profile_rows"));
     }
 }
