@@ -25,6 +25,7 @@ struct attach_options {
     const char *config_name;
     struct buffer files[ATTACH_FILES]; // the texts of the configuration and of TLS's files
     int64_t for_ns;                    // 0: until a signal comes
+    bool no_tiers;                     // nothing is traced
     bool json;
 };
 

@@ -43,6 +43,8 @@ const char attach_help[] =
     "  --config FILE           the options of kprof:start_trace/1 as Erlang terms: each one, or\n"
     "                          one list of all, ended by a full stop. They are evaluated on\n"
     "                          NODE. Options of this command line replace those of FILE\n"
+    "  --no-tiers              trace nothing: kprof is there for kprof sample, which looks at the\n"
+    "                          node through the collector\n"
     "  --wait                  a module or function need not be there yet: it is traced once it\n"
     "                          is loaded\n"
     "M:F/A is shop_http:handle/2, 'my mod':'do it'/2, or as Elixir writes it: MyApp.Repo.all/2,\n"
@@ -218,6 +220,9 @@ static int take(void *to, int option, const char *value) {
     case 'w':
         o->trace.wait = true;
         break;
+    case 'n':
+        o->no_tiers = true;
+        break;
     case 'd':
         o->db = value;
         break;
@@ -302,10 +307,16 @@ static int check(const struct attach_options *o) {
         return command_fail("attach", EXIT_USAGE,
                             "--config and --tier exclude each other: the file names the tiers");
     }
-    if (!o->config_name && o->trace.tier_count == 0 && o->trace.entry_count == 0) {
+    bool nothing = !o->config_name && o->trace.tier_count == 0 && o->trace.entry_count == 0;
+    if (nothing && !o->no_tiers) {
         return command_fail(
             "attach", EXIT_USAGE,
             "what is to be traced? Say --tier, --entry or --config (--help tells more)");
+    }
+    if (o->no_tiers && !nothing) {
+        return command_fail("attach", EXIT_USAGE,
+                            "--no-tiers traces nothing: it goes with none of --tier, --entry and "
+                            "--config");
     }
     if (o->trace.per_second > 0 && o->trace.entry_count > 0) { // the node would say so, too
         return command_fail(
@@ -337,6 +348,7 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
         {"config", required_argument, NULL, 'f'},
         {"for", required_argument, NULL, 'F'},
         {"wait", no_argument, NULL, 'w'},
+        {"no-tiers", no_argument, NULL, 'n'},
         {"db", required_argument, NULL, 'd'},
         {"listen", required_argument, NULL, 'l'},
         {"json", no_argument, NULL, 'j'},

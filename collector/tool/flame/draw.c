@@ -2,6 +2,7 @@
 #include "tool/flame/draw.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -146,4 +147,16 @@ int draw_profile(const struct draw_options *o) {
     flame_answer_free(&answer);
     store_close(store);
     return status;
+}
+
+int draw_kept(struct draw_options *o, int64_t profile) {
+    char number[24];
+    snprintf(number, sizeof number, "%" PRId64, profile);
+    if (!o->db) {
+        printf("kept as profile %s; kprof flame --profile %s --db FILE --out FILE.svg draws it\n",
+               number, number);
+        return EXIT_SUCCESS;
+    }
+    o->question.profile = number;
+    return draw_profile(o);
 }

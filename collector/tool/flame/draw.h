@@ -22,3 +22,5 @@ struct draw_options {
 
 // Draws. An exit status; what is wrong has been told on stderr.
 int draw_profile(const struct draw_options *o);
+// Draws one that was just kept; without a database it tells how that is done. Likewise.
+int draw_kept(struct draw_options *o, int64_t profile);

@@ -6,10 +6,11 @@
 
 #include "base/limits.h"
 #include "base/text_time.h"
+#include "tool/around.h"
 #include "tool/command.h"
-#include "tool/flame/around.h"
 #include "tool/flame/draw.h"
 #include "tool/flame/full_trace.h"
+#include "tool/stop.h"
 
 enum { ROWS_MOST = 100000, WIDTH_MOST = 1000 };
 
@@ -115,30 +116,19 @@ struct options {
     const char *format;
 };
 
-// Takes an option that goes on to kprof attach, with its value.
-static int take_attach(struct around_options *o, const char *name, const char *value) {
-    enum { MORE = 20 }; // room for those that say which collector
-    if (o->argument_count + 2 > AROUND_ARGUMENTS - MORE) {
-        return command_fail("flame", EXIT_USAGE, "%s: too many of these", name);
-    }
-    o->arguments[o->argument_count++] = name;
-    o->arguments[o->argument_count++] = value;
-    return EXIT_SUCCESS;
-}
-
 // The options of a node that kprof does not trace yet.
 static int take_around(struct around_options *o, int option, const char *value) {
     switch (option) {
     case ENTRY:
-        return take_attach(o, "--entry", value);
+        return around_take(o, "--entry", value);
     case TIER:
-        return take_attach(o, "--tier", value);
+        return around_take(o, "--tier", value);
     case IDENTITY:
-        return take_attach(o, "--identity", value);
+        return around_take(o, "--identity", value);
     case CONFIG:
-        return take_attach(o, "--config", value);
+        return around_take(o, "--config", value);
     case COOKIE_FILE:
-        return take_attach(o, "--cookie-file", value);
+        return around_take(o, "--cookie-file", value);
     default: // LISTEN
         o->listen = value;
         return EXIT_SUCCESS;
@@ -371,52 +361,31 @@ static int parse(int argc, char **argv, struct options *o) {
         REACH_OPTIONS,
         {NULL, 0, NULL, 0},
     };
-    *o = (struct options){.full = {.requests = 20, .seconds = 30}};
+    *o = (struct options){.full = {.requests = 20, .seconds = 30}, .around.command = "flame"};
     int status = command_options(argc, argv, options, take, o);
     status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 1) : status;
     o->full.node = status == EXIT_SUCCESS && optind < argc ? argv[optind] : NULL;
     o->full.only = o->draw.question.weighed.only;
-    o->full.quiet = o->draw.json;
+    o->around.node = o->full.node;
+    o->full.quiet = o->around.quiet = o->draw.json;
     return status == EXIT_SUCCESS ? check(o) : status;
 }
 
-static const char no_database[] =
-    "which database? Say --db FILE, the file that this collector writes";
-
-// Looks for the collector: one that runs and where the node is, one that runs, or one of its own.
 static int settle(struct options *o, struct collector_seen *seen) {
-    struct reach *r = &o->full.reach;
-    bool named = r->collector || r->secret_file || r->tls;
-    bool may_run = named || (!o->draw.db && !o->around.listen);
-    int status = may_run ? full_trace_look(&o->full, !named, seen) : EXIT_SUCCESS;
-    bool uses = seen->there && (named || seen->traced || own_is_here(o->full.node));
-    if (status != EXIT_SUCCESS) {
-        return status;
+    o->around.reads = o->draw.file_count > 0 || o->draw.json || o->draw.waterfall;
+    int status = around_settle(&o->around, &o->full.reach, &o->draw.db, seen);
+    if (status == EXIT_SUCCESS && o->around.db && o->around.argument_count == 0) {
+        return command_fail("flame", EXIT_USAGE,
+                            "which requests? Say --entry M:F/A, the function that handles one; or "
+                            "--collector HOST:PORT of a node that kprof traces already");
     }
-    if (uses) {
-        o->draw.db = o->draw.db || !seen->database[0] ? o->draw.db : seen->database;
-        if (!named && !o->full.quiet) {
-            fputs("using the collector at " REACH_DEFAULT "\n", stderr);
-        }
-        return o->draw.db || (o->draw.file_count == 0 && !o->draw.json && !o->draw.waterfall)
-                   ? EXIT_SUCCESS
-                   : command_fail("flame", EXIT_USAGE, "%s", no_database);
-    }
-    o->draw.db = o->draw.db ? o->draw.db : OWN_DATABASE;
-    o->around.db = o->draw.db;
-    return o->around.argument_count > 0
-               ? EXIT_SUCCESS
-               : command_fail("flame", EXIT_USAGE,
-                              "which requests? Say --entry M:F/A, the function that handles one; "
-                              "or --collector HOST:PORT of a node that kprof traces already");
+    return status;
 }
 
 static int make_profile(struct options *o, struct around *around, bool traced, int64_t *profile) {
     int status = EXIT_SUCCESS;
     *profile = 0;
     if (!traced && o->around.argument_count > 0) {
-        o->around.node = o->full.node;
-        o->around.quiet = o->full.quiet;
         status = around_begin(around, &o->around, &o->full.reach);
     } else if (traced && o->around.argument_count > 0 && !o->full.quiet) {
         fprintf(stderr,
@@ -433,7 +402,6 @@ static int make_profile(struct options *o, struct around *around, bool traced, i
 static int make(struct options *o) {
     static struct around around;
     static struct collector_seen seen; // the database's path lies there
-    static char number[24];
     int64_t profile = 0;
     around = AROUND_NONE;
     int status = settle(o, &seen);
@@ -441,22 +409,11 @@ static int make(struct options *o) {
         return status;
     }
     o->full.drawn = o->draw.db != NULL;
-    full_trace_catch_signals();
+    stop_catch();
     status = make_profile(o, &around, seen.traced, &profile);
     int left = around_end(&around);
     status = status == EXIT_SUCCESS ? left : status;
-    if (profile == 0 || status != EXIT_SUCCESS) {
-        return status;
-    }
-    if (!o->draw.db) {
-        printf("kept as profile %" PRId64 "; kprof flame --profile %" PRId64
-               " --db FILE --out FILE.svg draws it\n",
-               profile, profile);
-        return status;
-    }
-    snprintf(number, sizeof number, "%" PRId64, profile);
-    o->draw.question.profile = number;
-    return draw_profile(&o->draw);
+    return profile > 0 && status == EXIT_SUCCESS ? draw_kept(&o->draw, profile) : status;
 }
 
 int flame_main(int argc, char **argv) {

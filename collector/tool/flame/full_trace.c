@@ -2,39 +2,19 @@
 #include "tool/flame/full_trace.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/exit_status.h"
 #include "base/text_amount.h"
 #include "tool/command.h"
+#include "tool/nodes/nodes.h"
+#include "tool/stop.h"
 #include "tool/text.h"
 
 enum { LOOK_MS = 100, SILENT_MS = 15000, TEXT_BYTES = 400 };
-
-// -- Ctrl-C ---------------------------------------------------------------------------------------
-
-static volatile sig_atomic_t stops; // how often
-
-static void on_stop(int number) {
-    if (++stops > 1) {
-        _exit(128 + number);
-    }
-}
-
-void full_trace_catch_signals(void) {
-    struct sigaction stop = {.sa_handler = on_stop};
-    sigaction(SIGINT, &stop, NULL);
-    sigaction(SIGTERM, &stop, NULL);
-}
-
-bool full_trace_stops(void) {
-    return stops > 0;
-}
 
 // -- messages -------------------------------------------------------------------------------------
 
@@ -245,7 +225,7 @@ static enum full_trace_end follow(struct client *c, const struct full_trace_opti
     int silent = 0;
     for (;;) {
         struct control *message;
-        if (stops > 0 && !stopping) {
+        if (stop_wanted() && !stopping) {
             stopping = true;
             ask_to_stop(c);
         }
@@ -287,46 +267,6 @@ static enum full_trace_end follow(struct client *c, const struct full_trace_opti
             return end;
         }
     }
-}
-
-// Whether this host has that file: what the collector says of another host's is nothing to us.
-static bool is_here(const char *database) {
-    struct stat st;
-    return database[0] == '/' && stat(database, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-static int look(struct client *c, const char *node, struct collector_seen *seen) {
-    struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
-    struct nodes_collector of = {0};
-    uint32_t count = 0;
-    int status = rows ? nodes_ask("flame", c, rows, &count, &of)
-                      : command_fail("flame", EXIT_FAILURE, "no memory");
-    for (uint32_t i = 0; i < count; i++) {
-        seen->traced = seen->traced || (rows[i].connected && node_meant(rows[i].node, node));
-    }
-    snprintf(seen->database, sizeof seen->database, "%s", is_here(of.database) ? of.database : "");
-    free(rows);
-    return status;
-}
-
-int full_trace_look(const struct full_trace_options *o, bool optional,
-                    struct collector_seen *seen) {
-    struct reach reach = o->reach;
-    struct client_error e;
-    int status = reach_prepare("flame", &reach);
-    *seen = (struct collector_seen){0};
-    if (status == EXIT_SUCCESS) {
-        struct client *c = client_open(&reach.to, &e);
-        seen->there = c || e.fault != CLIENT_ABSENT;
-        if (c) {
-            status = look(c, o->node, seen);
-        } else if (seen->there || !optional) {
-            status = reach_fail("flame", &reach.to, &e);
-        }
-        client_close(c);
-    }
-    reach_close(&reach);
-    return status;
 }
 
 enum full_trace_end full_trace_make(const struct full_trace_options *options, int64_t *profile,

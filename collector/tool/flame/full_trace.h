@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/limits.h"
-#include "tool/nodes/nodes.h"
 #include "tool/reach.h"
 
 struct full_trace_options {
@@ -18,11 +17,6 @@ struct full_trace_options {
     bool drawn; // what is kept is drawn then, with all that is to be said of it
 };
 
-// From now on Ctrl-C and TERM end a full trace, and a second one this process.
-void full_trace_catch_signals(void);
-// Whether one of them came.
-bool full_trace_stops(void);
-
 // What came of it.
 enum full_trace_end {
     FULL_TRACE_KEPT,   // there is a profile
@@ -30,16 +24,6 @@ enum full_trace_end {
     FULL_TRACE_FAILED, // or it could not be asked for
 };
 
-// A collector before it is asked.
-struct collector_seen {
-    bool there;                      // it answers
-    bool traced;                     // the node is connected to it
-    char database[NODES_PATH_BYTES]; // that it writes, where this host has such a file; "": unknown
-};
-
-// Looks at the collector that o->reach tells of. Where it is `optional` it need not answer.
-// EXIT_SUCCESS, or another status and has told why.
-int full_trace_look(const struct full_trace_options *o, bool optional, struct collector_seen *seen);
 // Asks, shows how far it is, and waits for the end; Ctrl-C ends it early, and keeps what there is.
 // *profile: its number.
 enum full_trace_end full_trace_make(const struct full_trace_options *o, int64_t *profile,

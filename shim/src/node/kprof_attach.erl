@@ -243,14 +243,17 @@ describe(Options) ->
             One -> [One]
         end,
     io_lib:format(
-        "~ts~b tier~ts, collector ~ts:~b",
+        "~ts~ts tier~ts, collector ~ts:~b",
         [
             case Entries of
                 [] -> "";
                 [_] -> "1 entry, ";
                 _ -> io_lib:format("~b entries, ", [length(Entries)])
             end,
-            length(Tiers),
+            case {Entries, Tiers} of
+                {[], []} -> "no";
+                _ -> integer_to_list(length(Tiers))
+            end,
             case Tiers of
                 [_] -> "";
                 _ -> "s"

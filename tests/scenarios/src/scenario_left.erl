@@ -60,6 +60,7 @@ take() ->
         {trace_sessions, sessions()},
         {seq_tracer, text(seq_trace:get_system_tracer())},
         {trace_control_word, [erlang:system_info(trace_control_word)]},
+        {backtrace_depth, [depth()]},
         {processes, lists:sort([text(who(P)) || P <- processes()])},
         {registered, lists:sort(registered())},
         {ports, lists:sort([text(erlang:port_info(P, name)) || P <- erlang:ports()])},
@@ -81,6 +82,12 @@ sessions() ->
         true -> lists:sort([text(Session) || Session <- trace:session_info(all)]);
         false -> []
     end.
+
+%% It cannot be read without setting it.
+depth() ->
+    Depth = erlang:system_flag(backtrace_depth, 8),
+    _ = erlang:system_flag(backtrace_depth, Depth),
+    Depth.
 
 who(P) ->
     case process_info(P, [registered_name, initial_call, dictionary]) of

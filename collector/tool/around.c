@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/flame/around.h"
+#include "tool/around.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tool/command.h"
 #include "tool/text.h"
@@ -12,7 +14,87 @@ enum { ATTACH_MS = 60000, END_MS = 60000 };
 
 static const char running[] = "running a collector at ", tracing[] = "tracing ";
 
+// -- which collector ------------------------------------------------------------------------------
+
+// Whether this host has that file: what the collector says of another host's is nothing to us.
+static bool is_here(const char *database) {
+    struct stat st;
+    return database[0] == '/' && stat(database, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int ask_nodes(const struct around_options *o, struct client *c,
+                     struct collector_seen *seen) {
+    struct node_row *rows = calloc(LIMIT_NODES, sizeof *rows);
+    struct nodes_collector of = {0};
+    uint32_t count = 0;
+    int status = rows ? nodes_ask(o->command, c, rows, &count, &of)
+                      : command_fail(o->command, EXIT_FAILURE, "no memory");
+    for (uint32_t i = 0; i < count; i++) {
+        seen->traced = seen->traced || (rows[i].connected && node_meant(rows[i].node, o->node));
+    }
+    snprintf(seen->database, sizeof seen->database, "%s", is_here(of.database) ? of.database : "");
+    free(rows);
+    return status;
+}
+
+// Where it is `optional` it need not answer.
+static int look(const struct around_options *o, const struct reach *given, bool optional,
+                struct collector_seen *seen) {
+    struct reach reach = *given;
+    struct client_error e;
+    int status = reach_prepare(o->command, &reach);
+    if (status == EXIT_SUCCESS) {
+        struct client *c = client_open(&reach.to, &e);
+        seen->there = c || e.fault != CLIENT_ABSENT;
+        if (c) {
+            status = ask_nodes(o, c, seen);
+        } else if (seen->there || !optional) {
+            status = reach_fail(o->command, &reach.to, &e);
+        }
+        client_close(c);
+    }
+    reach_close(&reach);
+    return status;
+}
+
+int around_settle(struct around_options *o, const struct reach *reach, const char **db,
+                  struct collector_seen *seen) {
+    bool named = reach->collector || reach->secret_file || reach->tls;
+    bool may_run = named || (!*db && !o->listen);
+    *seen = (struct collector_seen){0};
+    int status = may_run ? look(o, reach, !named, seen) : EXIT_SUCCESS;
+    if (status != EXIT_SUCCESS) {
+        return status;
+    }
+    if (seen->there && (named || seen->traced || own_is_here(o->node))) {
+        *db = *db || !seen->database[0] ? *db : seen->database;
+        if (!named && !o->quiet) {
+            fputs("using the collector at " REACH_DEFAULT "\n", stderr);
+        }
+        return *db || !o->reads
+                   ? EXIT_SUCCESS
+                   : command_fail(o->command, EXIT_USAGE,
+                                  "which database? Say --db FILE, the file that this collector "
+                                  "writes");
+    }
+    *db = *db ? *db : OWN_DATABASE;
+    o->db = *db;
+    return EXIT_SUCCESS;
+}
+
 // -- its command line -----------------------------------------------------------------------------
+
+int around_take(struct around_options *o, const char *name, const char *value) {
+    enum { MORE = 20 }; // room for those that say which collector
+    if (o->argument_count + 2 > AROUND_ARGUMENTS - MORE) {
+        return command_fail(o->command, EXIT_USAGE, "%s: too many of these", name);
+    }
+    o->arguments[o->argument_count++] = name;
+    if (value) {
+        o->arguments[o->argument_count++] = value;
+    }
+    return EXIT_SUCCESS;
+}
 
 static void put(struct around_options *o, const char *name, const char *value) {
     if (value) {
@@ -59,12 +141,12 @@ static int failed(struct around *a, const char *line) {
     bool gone = child_gone(&a->attach);
     const char *text = strncmp(line, name, sizeof name - 1) == 0 ? line + sizeof name - 1 : line;
     if (gone && a->attach.status == EXIT_NODE_BUSY) {
-        return command_fail("flame", EXIT_NODE_BUSY,
+        return command_fail(a->command, EXIT_NODE_BUSY,
                             "%s; or name the collector that it is connected to with --collector",
                             text);
     }
-    return command_fail("flame", gone && a->attach.status ? a->attach.status : EXIT_FAILURE, "%s",
-                        *text ? text : "kprof attach does not get into the node");
+    return command_fail(a->command, gone && a->attach.status ? a->attach.status : EXIT_FAILURE,
+                        "%s", *text ? text : "kprof attach does not get into the node");
 }
 
 // Reads what kprof attach says until it traces.
@@ -91,19 +173,20 @@ static int follow(struct around *a, const struct around_options *o, struct reach
 
 int around_begin(struct around *a, const struct around_options *o, struct reach *reach) {
     *a = AROUND_NONE;
+    a->command = o->command;
     if (o->db && !own_secret_make(&a->secret)) {
-        return command_fail("flame", EXIT_FAILURE, "cannot make a secret: %s", strerror(errno));
+        return command_fail(a->command, EXIT_FAILURE, "cannot make a secret: %s", strerror(errno));
     }
     return start(a, o, reach) ? follow(a, o, reach)
-                              : command_fail("flame", EXIT_FAILURE, "cannot start kprof attach: %s",
-                                             strerror(errno));
+                              : command_fail(a->command, EXIT_FAILURE,
+                                             "cannot start kprof attach: %s", strerror(errno));
 }
 
 // Says what to do after kprof attach has ended with an error.
 static int tell_end(struct around *a, int status) {
     char line[CHILD_LINE_BYTES];
     if (status > 128) {
-        return command_fail("flame", EXIT_FAILURE,
+        return command_fail(a->command, EXIT_FAILURE,
                             "kprof attach was killed; the node takes kprof out by itself within "
                             "10 s");
     }
