@@ -22,7 +22,7 @@ struct weighing {
     uint16_t none;       // the identity of what works for no request
 };
 
-static bool is_level(enum flame_metric metric) {
+bool samples_is_level(enum flame_metric metric) {
     return metric == FLAME_MEMORY || metric == FLAME_QUEUE || metric == FLAME_BINARY;
 }
 
@@ -204,7 +204,7 @@ static void add_look(struct weighing *g) {
     if (!weight_of(g, &value)) {
         return;
     }
-    if (is_level(g->choice->metric) && !g->choice->kept) {
+    if (samples_is_level(g->choice->metric) && !g->choice->kept) {
         int64_t sum = value + share->rest;
         value = sum / (int64_t)share->looks;
         share->rest = sum % (int64_t)share->looks;
@@ -236,7 +236,7 @@ bool samples_weigh(struct profile *p, const struct sample_choice *choice) {
         .none = none < PROFILE_NOBODY ? (uint16_t)none : PROFILE_NOBODY};
     weights_clear(&p->weights);
     p->of_processes = 0;
-    bool ok = g.shares && (!is_level(choice->metric) || count_looks(&g)) && add_looks(&g);
+    bool ok = g.shares && (!samples_is_level(choice->metric) || count_looks(&g)) && add_looks(&g);
     free(g.shares);
     return ok;
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/text_amount.h"
-#include "model/profile/samples.h"
+#include "model/profile/sample_weights.h"
 
 __attribute__((format(printf, 2, 3))) static void note(struct flame_lines *lines,
                                                        const char *format, ...) {
@@ -138,7 +138,8 @@ static void put_gone(struct flame_answer *a) {
 }
 
 // What samples are of, what they cannot see, and what they lack.
-static void put_sampled(struct flame_lines *n, const struct flame_answer *a) {
+static void put_sampled(struct flame_lines *n, const struct flame_answer *a,
+                        enum flame_metric metric) {
     const struct sample_counts *c = &a->profile.samples->counts;
     char cost[TEXT_DURATION_BYTES], held[TEXT_DURATION_BYTES];
     double run_us = (double)(a->profile.head.end_ns - a->profile.head.begin_ns) / 1000;
@@ -149,6 +150,10 @@ static void put_sampled(struct flame_lines *n, const struct flame_answer *a) {
          a->profile.samples->process_count == 1 ? "" : "es", c->unchanged);
     note(n,
          "A stack is taken where a process yields or waits: native code shows at what comes next");
+    if (metric != FLAME_SAMPLES && metric != FLAME_ACTIVE && !samples_is_level(metric)) {
+        note(n, "What changed since the look before counts where the process was then found: often "
+                "where it waits again");
+    }
     if (c->unanswered > 0) {
         note(n,
              "%" PRIu64
@@ -176,7 +181,7 @@ static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     struct flame_lines *n = &a->notes;
     char one[TEXT_DURATION_BYTES];
     if (a->profile.samples) {
-        put_sampled(n, a);
+        put_sampled(n, a, q->weighed.metric);
     } else {
         note(n, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",
              a->id, c->requests, text_plural(c->requests),

@@ -83,7 +83,8 @@ void flame_list_table(const struct profile_list *list, struct buffer *out) {
         snprintf(cell(&c, row, 2), CELL_BYTES, "%s", node_short(l->head.node, node));
         snprintf(cell(&c, row, 3), CELL_BYTES, "%s",
                  l->head.kind == PROFILE_FULL ? "full" : "samples");
-        snprintf(cell(&c, row, 4), CELL_BYTES, "%" PRIu64, l->counts.requests);
+        snprintf(cell(&c, row, 4), CELL_BYTES, l->head.kind == PROFILE_FULL ? "%" PRIu64 : "-",
+                 l->counts.requests);
         snprintf(cell(&c, row, 5), CELL_BYTES, "%" PRIu64, l->counts.processes);
         text_duration((double)l->head.end_ns - (double)l->head.begin_ns, cell(&c, row, 6));
         snprintf(cell(&c, row, 7), CELL_BYTES, "%s", l->head.name);
@@ -99,10 +100,13 @@ static double share(double part, double whole) {
 }
 
 static void put_value(const struct flame_answer *a, double value, char *out) {
-    if (!flame_metric_is_time(a->drawing.weighed.metric)) {
-        snprintf(out, CELL_BYTES, "%.0f", value);
-    } else {
+    enum flame_metric metric = a->drawing.weighed.metric;
+    if (flame_metric_is_time(metric)) {
         text_duration(value, out);
+    } else if (strcmp(flame_metric_unit(metric), "bytes") == 0) {
+        text_size(value, out);
+    } else {
+        snprintf(out, CELL_BYTES, "%.0f", value);
     }
 }
 

@@ -19,3 +19,6 @@ struct sample_choice {
 bool samples_weigh(struct profile *p, const struct sample_choice *choice);
 // What a value of a look is by a metric; false: the look tells nothing of it.
 bool samples_value(const struct sample_walk *w, enum flame_metric metric, int64_t *value);
+// Whether a metric is of how much there is of something, whose mean is weighed; else it is of what
+// happened since the look before, whose sum is.
+bool samples_is_level(enum flame_metric metric);
