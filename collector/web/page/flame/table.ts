@@ -2,7 +2,7 @@
 // The table of functions beside a flame graph: what each weighs by itself and with all that it calls; of two profiles also how its own
 // weight has changed. Sorted by any column.
 import { fill, h } from "../dom";
-import { amount, percent } from "../format";
+import { figure, percent } from "../format";
 import type { Frame } from "./data";
 import type { Weight } from "./tree";
 
@@ -74,13 +74,13 @@ export class FunctionTable {
 
   private weight(value: number): HTMLElement {
     const { total, unit } = this.content!;
-    const cell = h("td", { title: percent(value, total) }, amount(value, unit).replace(/ calls?$/, ""));
+    const cell = h("td", { title: percent(value, total) }, figure(value, unit));
     cell.style.backgroundSize = `${total > 0 ? 100 * value / total : 0}% 3px`;
     return cell;
   }
 
   private change(w: Weight): HTMLElement {
-    const by = this.changeOf(w), text = amount(Math.abs(by), this.content!.unit).replace(/ calls?$/, "");
+    const by = this.changeOf(w), text = figure(Math.abs(by), this.content!.unit);
     return h("td", { class: by > 0 ? "more" : by < 0 ? "less" : "" }, by === 0 ? "0" : `${by > 0 ? "▲ +" : "▼ −"}${text}`);
   }
 
