@@ -32,13 +32,32 @@ for group in none status process application memory queue; do
   is "$(of 1 --group "$group" | python3 -c 'import json, sys; print(sum(s["self"] for s in json.load(sys.stdin)["stacks"]))')" "$looks" \
     "and in a picture by $group"
 done
-one=$(weight 1 scenario_sample:one/1 --metric reductions) two=$(weight 1 scenario_sample:two/1 --metric reductions)
-holds $((two * 10)) -gt $((one * 14)) "two/1 runs for twice as many reductions as one/1: $two, $one"
-holds $((two * 10)) -lt $((one * 27)) "and not for more"
 holds "$(weight 1 scenario_sample:is_full/0 --metric queue_growth)" -ge 100 "a queue grew"
 is "$(weight 1 scenario_sample:works/0 --metric queue_growth)" 0 "that one's alone"
 refuses=$("$kprof" flame --db "$db" --profile 1 --metric waiting 2>&1) && fail "a metric of full traces was drawn of samples"
 is "$refuses" "kprof flame: --metric waiting is of full traces, and profile 1 is of the other kind" "a metric of the other kind"
+
+# -- shares: one/1 has a third of the reductions of all that work, and of their time ------------------------------------
+crowd=12
+is "$(target_eval "$node" "scenario_sample:crowd($crowd).")" ok "more that work"
+names=()
+for i in $(seq $crowd); do names+=(--registered "scenario_works_$i"); done
+start "$scratch/shares.log" "$kprof" sample "$node" --collector "127.0.0.1:$collector_port" --db "$db" "${names[@]}" --hz 400 --budget 50% \
+  --for 120s
+enough() {
+  local looks
+  looks=$(grep -oE '^[0-9]+ looks' "$scratch/shares.log" | tail -n 1 | cut -d' ' -f1)
+  [ "${looks:-0}" -ge 10000 ] || gone $!
+}
+wait_for 120 "10,000 looks" enough
+kill -INT $!
+ends $! 30
+for metric in samples reductions; do
+  one=$(weight 2 scenario_sample:one/1 --metric $metric) two=$(weight 2 scenario_sample:two/1 --metric $metric)
+  share=$((one * 1000 / (one + two)))
+  holds $share -ge 303 "one/1 has a third of $metric, within 3 points: $share of 1,000"
+  holds $share -le 363 "and no more"
+done
 
 # Ctrl-C
 start "$scratch/stopped.log" "$kprof" sample "$node" --collector "127.0.0.1:$collector_port" --db "$db" --registered scenario_works
@@ -47,7 +66,7 @@ wait_for 30 "it looks" begun
 kill -INT $!
 ends $! 30
 is "$status" 0 "Ctrl-C keeps what there is"
-is "$(sql "SELECT count(*) FROM profiles WHERE kind = 'samples'")" 2 "as a profile"
+is "$(sql "SELECT count(*) FROM profiles WHERE kind = 'samples'")" 3 "as a profile"
 
 is "$(target_eval "$node" 'N = erlang:system_flag(backtrace_depth, 8), erlang:system_flag(backtrace_depth, N), N.')" "$depth" \
   "stacks are as deep as before"
