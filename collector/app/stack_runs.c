@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "codec/json.h"
 #include "model/profile/sample_taker.h"
+#include "model/profile/sample_view.h"
 #include "model/profile/sample_weights.h"
 
 enum {
@@ -38,6 +39,9 @@ struct stack_run {
     struct flame_shim shim; // its link is NULL when it is gone
     struct profile profile;
     struct sample_taker *taker;
+    struct sample_view *view; // nothing is kept, but shown to who has asked; NULL: it is kept
+    enum view_by view_by;
+    int64_t view_s, view_in; // how often, and seconds until the next one
     enum run_state state;
     int64_t id;
     int64_t since;   // of the state, monotonic ns
@@ -62,6 +66,7 @@ static void set_reason(struct stack_run *r, struct slice reason, struct slice te
 
 static void forget(struct stack_run *r) {
     sample_taker_free(r->taker);
+    sample_view_free(r->view);
     profile_free(&r->profile);
     free(r);
 }
@@ -83,6 +88,71 @@ static void tell_state(struct stack_run *r) {
             r->asker.tell(r->asker.user, &b);
         }
         buffer_free(&b);
+    }
+}
+
+static void put_process(struct control_writer *w, const struct view_process *p) {
+    bool memory = p->now.memory >= 0;
+    control_map(w, memory ? 13 : 11);
+    control_text(w, FIELD_PID, slice_text(p->pid));
+    control_text(w, FIELD_NAME, slice_text(p->name));
+    control_text(w, FIELD_INITIAL_CALL, slice_text(p->initial));
+    control_text(w, FIELD_APPLICATION, slice_text(p->application));
+    control_text(w, FIELD_STATUS,
+                 slice_text(p->gone                        ? "ended"
+                            : p->looks + p->unchanged == 0 ? "did not answer"
+                                                           : samples_status(p->status)));
+    control_text(w, FIELD_FUNCTION, slice_text(p->function));
+    control_int(w, FIELD_REDUCTIONS, p->reductions);
+    control_int(w, FIELD_QUEUE, p->now.queue > 0 ? p->now.queue : 0);
+    control_int(w, FIELD_QUEUE_CHANGE, p->now.queue - p->before.queue);
+    control_int(w, FIELD_SAMPLES, p->looks + p->unchanged);
+    control_int(w, FIELD_UNANSWERED, p->unanswered);
+    if (memory) {
+        control_int(w, FIELD_MEMORY, p->now.memory);
+        control_int(w, FIELD_MEMORY_CHANGE, p->now.memory - p->before.memory);
+    }
+}
+
+// Values in maps and lists, keys included.
+enum { OF_PROCESS = 1 + 2 * 13, OF_FUNCTION = 1 + 2 * 3, OF_VIEW = 1 + 2 * 6 };
+_Static_assert(OF_VIEW + VIEW_PROCESSES * OF_PROCESS + 2 * VIEW_FUNCTIONS * OF_FUNCTION <=
+                   LIMIT_CONTROL_ELEMENTS,
+               "a view fits a message");
+
+static bool put_view(struct buffer *b, const struct view *v, uint32_t processes) {
+    struct control_writer w = control_begin(b, CONTROL_STACKS_VIEW, 5);
+    control_int(&w, FIELD_DURATION_US, (int64_t)v->us);
+    control_int(&w, FIELD_SAMPLES, v->looks);
+    control_int(&w, FIELD_BUSY, v->busy);
+    control_list(&w, FIELD_PROCESSES, processes);
+    for (uint32_t i = 0; i < processes; i++) {
+        put_process(&w, &v->processes[i]);
+    }
+    control_list(&w, FIELD_FUNCTIONS, v->function_count);
+    for (uint32_t i = 0; i < v->function_count; i++) {
+        control_map(&w, 3);
+        control_text(&w, FIELD_NAME, slice_text(v->functions[i].name));
+        control_int(&w, FIELD_SELF, v->functions[i].self);
+        control_int(&w, FIELD_TOTAL, v->functions[i].total);
+    }
+    return control_end(&w);
+}
+
+// Where no time has passed there is nothing to tell yet.
+static void tell_view(struct stack_run *r) {
+    const struct view *v = r->asker.user ? sample_view_next(r->view, r->view_by) : NULL;
+    if (v) {
+        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+        uint32_t processes = v->process_count;
+        while (!put_view(&b, v, processes) && processes > 0) { // names may be long: the busiest
+            processes /= 2;
+        }
+        if (b.len > 0) {
+            r->asker.tell(r->asker.user, &b);
+        }
+        buffer_free(&b);
+        r->view_in = r->view_s;
     }
 }
 
@@ -188,6 +258,24 @@ static bool is_on(const struct stack_runs *runs, const void *link) {
     return false;
 }
 
+// For what the shim sends: it is kept, or, where the tool wants to see it as it goes, shown.
+static bool make_room(struct stack_run *r, struct control_map message) {
+    struct slice by = slice_text("");
+    control_get_int(message, FIELD_VIEW_S, &r->view_s);
+    control_get_text(message, FIELD_BY, &by);
+    r->view_by = slice_is(by, "memory")              ? VIEW_BY_MEMORY
+                 : slice_is(by, "message_queue_len") ? VIEW_BY_QUEUE
+                                                     : VIEW_BY_REDUCTIONS;
+    if (r->view_s <= 0) {
+        r->taker = sample_taker_new(&r->profile);
+        return r->taker;
+    }
+    r->view_s = r->view_s < LIMIT_SAMPLE_SECONDS ? r->view_s : LIMIT_SAMPLE_SECONDS;
+    r->view_in = r->view_s;
+    r->view = sample_view_new();
+    return r->view;
+}
+
 const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
                             struct control_map message, const struct stack_asker *asker) {
     struct slice name = slice_text("");
@@ -195,7 +283,7 @@ const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *sh
         return "stacks of this node are sampled already; one run of a node at a time";
     }
     struct stack_run *r = calloc(1, sizeof *r);
-    if (!r || !profile_init(&r->profile) || !(r->taker = sample_taker_new(&r->profile))) {
+    if (!r || !profile_init(&r->profile) || !make_room(r, message)) {
         if (r) {
             forget(r);
         }
@@ -255,6 +343,11 @@ static void take_numbers(struct stack_run *r, struct control_map message) {
 // What there is becomes a profile.
 static void close_run(struct stack_run *r) {
     struct profile *p = &r->profile;
+    if (r->view) {
+        tell_view(r);
+        end(r, 0);
+        return;
+    }
     struct sample_counts *c = &p->samples->counts;
     p->head.begin_ns = r->started;
     p->head.end_ns = clock_wall();
@@ -278,11 +371,13 @@ void stack_run_taken(struct stack_runs *runs, const void *link, struct control_m
         return;
     }
     take_numbers(r, message);
-    if (control_get_bytes(message, FIELD_BYTES, &bytes) && !sample_taker_take(r->taker, bytes)) {
+    bool good = !control_get_bytes(message, FIELD_BYTES, &bytes) ||
+                (r->view ? sample_view_take(r->view, bytes) : sample_taker_take(r->taker, bytes));
+    if (!good) {
         set_reason(r, slice_text("error"), slice_text("the node sent what are no samples"));
         tell_stop(r);
         close_run(r);
-    } else if (r->profile.samples->full && r->state == RUNS) {
+    } else if (r->taker && r->profile.samples->full && r->state == RUNS) {
         set_reason(r, slice_text("full"), slice_text("the collector keeps 8 MB of a run"));
         tell_stop(r);
         enter(r, STOPPING);
@@ -348,6 +443,9 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
         step(r, writer, now);
         if (second && r->state < OVER) {
             tell_state(r);
+        }
+        if (second && r->view && r->state == RUNS && --r->view_in <= 0) {
+            tell_view(r);
         }
         if (r->state == OVER) {
             *at = r->next;

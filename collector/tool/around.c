@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tool/command.h"
 #include "tool/text.h"
@@ -57,6 +58,36 @@ static int look(const struct around_options *o, const struct reach *given, bool 
     return status;
 }
 
+// A database that is removed in the end; database: its path.
+static bool make_scratch(struct around_options *o, char database[NODES_PATH_BYTES]) {
+    const char *folder = getenv("TMPDIR");
+    o->scratch = malloc(NODES_PATH_BYTES);
+    int n = o->scratch ? snprintf(o->scratch, NODES_PATH_BYTES, "%s/kprof.XXXXXX",
+                                  folder && *folder ? folder : "/tmp")
+                       : -1;
+    if (n < 0 || n > NODES_PATH_BYTES - 40 || !mkdtemp(o->scratch)) {
+        free(o->scratch);
+        o->scratch = NULL;
+        return false;
+    }
+    snprintf(database, NODES_PATH_BYTES, "%.*s/" OWN_DATABASE, NODES_PATH_BYTES - 20, o->scratch);
+    return true;
+}
+
+static void remove_scratch(char *folder) {
+    static const char *const files[] = {"", "-wal", "-shm", "-lock"};
+    char path[NODES_PATH_BYTES];
+    for (size_t i = 0; folder && i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%.*s/" OWN_DATABASE "%s", NODES_PATH_BYTES - 20, folder,
+                 files[i]);
+        unlink(path);
+    }
+    if (folder) {
+        rmdir(folder);
+    }
+    free(folder);
+}
+
 int around_settle(struct around_options *o, const struct reach *reach, const char **db,
                   struct collector_seen *seen) {
     bool named = reach->collector || reach->secret_file || reach->tls;
@@ -77,7 +108,11 @@ int around_settle(struct around_options *o, const struct reach *reach, const cha
                                   "which database? Say --db FILE, the file that this collector "
                                   "writes");
     }
-    *db = *db ? *db : OWN_DATABASE;
+    if (!*db && o->forgets && !make_scratch(o, seen->database)) {
+        return command_fail(o->command, EXIT_FAILURE, "cannot make a folder for a database: %s",
+                            strerror(errno));
+    }
+    *db = *db ? *db : o->scratch ? seen->database : OWN_DATABASE;
     o->db = *db;
     return EXIT_SUCCESS;
 }
@@ -174,6 +209,7 @@ static int follow(struct around *a, const struct around_options *o, struct reach
 int around_begin(struct around *a, const struct around_options *o, struct reach *reach) {
     *a = AROUND_NONE;
     a->command = o->command;
+    a->scratch = o->scratch;
     if (o->db && !own_secret_make(&a->secret)) {
         return command_fail(a->command, EXIT_FAILURE, "cannot make a secret: %s", strerror(errno));
     }
@@ -200,5 +236,7 @@ int around_end(struct around *a) {
     status = status == EXIT_SUCCESS || !a->began ? status : tell_end(a, status);
     child_end(&a->attach, 0);
     own_secret_end(&a->secret);
+    remove_scratch(a->scratch);
+    a->scratch = NULL;
     return status;
 }

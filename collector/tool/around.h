@@ -17,8 +17,10 @@ struct around_options {
     // what kprof attach is told besides; none: kprof is in the node already
     const char *arguments[AROUND_ARGUMENTS];
     uint32_t argument_count;
-    bool reads; // the database has to be known
-    bool quiet; // nothing but errors
+    bool reads;    // the database has to be known
+    bool forgets;  // what a collector of its own writes is nobody's, unless a database is named
+    char *scratch; // made by around_settle: the folder of such a database; NULL: none
+    bool quiet;    // nothing but errors
 };
 
 // Takes an option that goes on to kprof attach; value NULL: it has none. EXIT_SUCCESS, or
@@ -44,6 +46,7 @@ struct around {
     struct own_secret secret;
     char at[REACH_AT_BYTES]; // HOST:PORT of the collector of its own
     const char *command;
+    char *scratch;
 };
 
 #define AROUND_NONE ((struct around){.attach.said = -1, .secret.fd = -1})

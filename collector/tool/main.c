@@ -19,6 +19,7 @@ static const struct command {
      diff_help},
     {"slow", "single requests that were kept whole: the list, and one drawn as a waterfall",
      slow_main, slow_help},
+    {"top", "the busiest processes and functions of a node, live", top_main, top_help},
     {"sample", "what the busiest processes of a node do, by looking at their stacks", sample_main,
      sample_help},
     {"flame", "a profile as a flame graph, and the functions that it spends most in", flame_main,

@@ -4,10 +4,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "tool/terminal.h"
+
 static volatile sig_atomic_t stops; // how often
 
 static void on_stop(int number) {
     if (++stops > 1) {
+        terminal_keys_end();
         _exit(128 + number);
     }
 }

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-// From now on Ctrl-C and TERM are only noted, and a second one ends this process.
+// From now on Ctrl-C and TERM are only noted, and a second one ends this process; the terminal's
+// keys (terminal.h) are as they were found then.
 void stop_catch(void);
 // Whether one of them came.
 bool stop_wanted(void);

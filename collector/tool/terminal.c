@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/terminal.h"
 
+#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "tool/command.h"
@@ -52,4 +56,35 @@ bool terminal_utf8(void) {
         freelocale(locale);
     }
     return utf8;
+}
+
+static struct termios found;
+static volatile sig_atomic_t changed;
+
+bool terminal_keys_begin(void) {
+    struct termios keys;
+    if (tcgetpgrp(STDIN_FILENO) != getpgrp() || tcgetattr(STDIN_FILENO, &found) != 0) {
+        return false;
+    }
+    keys = found;
+    keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO); // Ctrl-C and Ctrl-Z stay what they are
+    keys.c_cc[VMIN] = 1;
+    keys.c_cc[VTIME] = 0;
+    changed = 1;
+    return tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
+}
+
+void terminal_keys_end(void) {
+    int before = errno;
+    if (changed) {
+        tcsetattr(STDIN_FILENO, TCSANOW, &found);
+        changed = 0;
+    }
+    errno = before;
+}
+
+char terminal_key(void) {
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    char key = 0;
+    return changed && poll(&in, 1, 0) == 1 && read(STDIN_FILENO, &key, 1) == 1 ? key : 0;
 }

@@ -15,3 +15,11 @@ bool terminal_draws(void);
 bool terminal_colour(void);
 // Whether the user's locale says that characters beyond ASCII can be shown.
 bool terminal_utf8(void);
+
+// Has the keys of the terminal that standard input is come one by one, and not be shown, until
+// terminal_keys_end, which may be called from a signal's handler, and in any case. False: it is no
+// terminal, or we are not in its foreground.
+bool terminal_keys_begin(void);
+void terminal_keys_end(void);
+// The next key that was pressed; 0: none was.
+char terminal_key(void);

@@ -107,7 +107,8 @@
 //                     of so many requests; answered by flaming until flamed
 //     flame_stop      no more: what there is is kept
 //     stacks          node, name, and the fields of stacks above: sample stacks; answered by
-//                     stacks_state until stacks_kept
+//                     stacks_state until stacks_kept. With view_s: nothing is kept, and every so
+//                     many seconds there is a stacks_view
 //     stacks_stop     no more: what there is is kept
 //     note            text, node (missing: of all of them), at (ns since 1970 UTC; missing: now):
 //                     what somebody did; answered by noted, or error
@@ -132,6 +133,12 @@
 //                     [{pid, name, requests}]: processes that were not followed into, and in how
 //                     many of the requests; costs [{text}]: what the profile has cost, in lines
 //     stacks_state    the numbers of stacks_taken: every second
+//     stacks_view     what was seen since the one before, or the begin: duration_us, samples
+//                     (looks, unchanged ones included), busy (those at processes that were running,
+//                     or ready to), processes [{pid, name, initial_call, application, status,
+//                     function, reductions, queue, queue_change, samples, unanswered; memory,
+//                     memory_change: where it is known}], functions [{name, self, total}], which
+//                     are counts of busy
 //     stacks_kept     profile (its number; 0: there is none), reason, text, and the same numbers
 //     error           text: what was asked for cannot be
 #pragma once
@@ -195,6 +202,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_NOTED "noted"
 #define CONTROL_FLAMING "flaming"
 #define CONTROL_STACKS_STATE "stacks_state"
+#define CONTROL_STACKS_VIEW "stacks_view"
 #define CONTROL_STACKS_KEPT "stacks_kept"
 #define CONTROL_ERROR "error"
 
@@ -230,6 +238,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_AWAY_MS "away_ms"
 #define FIELD_BUCKET_START "bucket_start"
 #define FIELD_BUDGET_PPM "budget_ppm"
+#define FIELD_BUSY "busy"
 #define FIELD_BY "by"
 #define FIELD_BYTES "bytes"
 #define FIELD_CALLS "calls"
@@ -253,6 +262,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_EXPIRED "expired"
 #define FIELD_F "f"
 #define FIELD_FROM "from"
+#define FIELD_FUNCTION "function"
 #define FIELD_FUNCTIONS "functions"
 #define FIELD_GC "gc"
 #define FIELD_HELD_MS "held_ms"
@@ -262,6 +272,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_IDENTITIES "identities"
 #define FIELD_IDENTITY "identity"
 #define FIELD_INCOMPLETE "incomplete"
+#define FIELD_INITIAL_CALL "initial_call"
 #define FIELD_KEY "key"
 #define FIELD_LABEL "label"
 #define FIELD_LABELS "labels"
@@ -271,6 +282,8 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_LOWERED_MS "lowered_ms"
 #define FIELD_M "m"
 #define FIELD_MEAN_US "mean_us"
+#define FIELD_MEMORY "memory"
+#define FIELD_MEMORY_CHANGE "memory_change"
 #define FIELD_MESSAGES "messages"
 #define FIELD_MESSAGES_PER_S "messages_per_s"
 #define FIELD_MISSED "missed"
@@ -295,7 +308,10 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_PROFILE "profile"
 #define FIELD_PROOF "proof"
 #define FIELD_PROTOCOL "protocol"
+#define FIELD_QUEUE "queue"
+#define FIELD_QUEUE_CHANGE "queue_change"
 #define FIELD_REASON "reason"
+#define FIELD_REDUCTIONS "reductions"
 #define FIELD_REGISTERED "registered"
 #define FIELD_REQUESTS "requests"
 #define FIELD_REQUESTS_PER_S "requests_per_s"
@@ -305,6 +321,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_SAMPLES "samples"
 #define FIELD_SCHEDULING "scheduling"
 #define FIELD_SECONDS "seconds"
+#define FIELD_SELF "self"
 #define FIELD_SELF_US "self_us"
 #define FIELD_SESSION "session"
 #define FIELD_SINCE "since"
@@ -315,6 +332,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_STARTED_AT "started_at"
 #define FIELD_STATE "state"
 #define FIELD_STATS "stats"
+#define FIELD_STATUS "status"
 #define FIELD_STREAM "stream"
 #define FIELD_TEXT "text"
 #define FIELD_TICKS_PER_SECOND "ticks_per_second"
@@ -322,6 +340,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_TIERS "tiers"
 #define FIELD_TIME_OFFSET "time_offset"
 #define FIELD_TOP "top"
+#define FIELD_TOTAL "total"
 #define FIELD_TRIPPED_MS "tripped_ms"
 #define FIELD_TRIPS "trips"
 #define FIELD_TYPE "type"
@@ -335,4 +354,5 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_UNTIL "until"
 #define FIELD_UNWRITTEN_S "unwritten_s"
 #define FIELD_VERSION "version"
+#define FIELD_VIEW_S "view_s"
 #define FIELD_WAIT_US "wait_us"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal of this test: a node that has nothing of kprof is sampled by one command, and however that ends nothing is left in the node.
+# Goal of this test: a node that has nothing of kprof is sampled by one command, and however that ends nothing is left in the node. kprof top
+# shows what its processes are known to do: who is busy, whose queue grows, who sleeps, which functions run; on a terminal it obeys keys, and
+# leaves the terminal as it was.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
@@ -63,6 +65,102 @@ ends "$pid" 60
 is "$status" 1 "kprof sample ends when its collector is killed"
 has "$said" '^kprof sample: the collector is gone' "and says so"
 untouched 20 "after kill -9 of its collector"
+
+# -- kprof top ---------------------------------------------------------------------------------------------------------
+mkdir "$scratch/tmp"
+TMPDIR=$scratch/tmp begin top "$node" --count 4 --json
+ends "$pid" 60
+is "$status" 0 "kprof top --json: $(tail -n 1 "$said" | cut -c1-200)"
+grep '^{' "$said" >"$scratch/top.json"
+is "$(wc -l <"$scratch/top.json")" 4 "an object each time"
+cat >"$scratch/top.py" <<'END'
+import json, sys
+views = [json.loads(line) for line in open(sys.argv[1])]
+last = views[1:]  # all processes are there from the second one on
+def process(view, name):
+    found = [p for p in view["processes"] if p["name"] == name]
+    assert len(found) == 1, (name, found)
+    return found[0]
+for v in last:
+    works, full = process(v, "scenario_works"), process(v, "scenario_full")
+    asleep = [p for p in v["processes"] if p["function"] == "scenario_sample:sleeps/0"]
+    assert works is not None and v["processes"][0]["pid"] == works["pid"], "the busiest is first"
+    assert full["queue_change"] > 0 and full["queue"] >= full["queue_change"], full
+    assert full["function"] == "scenario_sample:is_full/0", full
+    assert works["queue"] == 0 and works["function"].startswith("scenario_sample:"), works
+    assert len(asleep) == 5 and all(p["status"] == "waiting" and p["reductions"] == 0 for p in asleep), asleep
+    assert sum(f["self"] for f in v["functions"]) == v["busy"], "each look that counts has one function"
+    assert sum(p["samples"] for p in v["processes"]) == v["samples"], "and each look one process"
+# a message each 10 ms: what a queue grows by is told from one view to the next, nothing twice and nothing left out
+queues = [process(v, "scenario_full") for v in last]
+assert all(q["queue"] - p["queue"] == q["queue_change"] for p, q in zip(queues, queues[1:])), queues
+grown, seconds = queues[-1]["queue"] - queues[0]["queue"], sum(v["seconds"] for v in last[1:])
+assert 0.5 < grown / seconds / 100 < 1.5, (grown, seconds)
+two = sum(f["self"] for v in last for f in v["functions"] if f["name"] == "scenario_sample:two/1")
+one = sum(f["self"] for v in last for f in v["functions"] if f["name"] == "scenario_sample:one/1")
+both = sum(f["total"] for v in last for f in v["functions"] if f["name"] == "scenario_sample:works/0")
+assert two > one > 0 and both >= one + two, (one, two, both)
+print("true")
+END
+is "$(python3 "$scratch/top.py" "$scratch/top.json" 2>&1 | tail -n 1)" true "who is busy, whose queue grows, who sleeps, and which functions run"
+is "$(find "$scratch/tmp" | wc -l)" 1 "no database is left"
+untouched 2 "after kprof top"
+has_no_tops() { [ -z "$(pgrep -f "^kprof-collector .*--db $scratch/tmp/" || true)" ]; }
+wait_for 20 "no collector is left" has_no_tops
+
+begin top "$node" --db "$own" --by queue --count 2 --limit 3
+ends "$pid" 60
+is "$status" 0 "kprof top as text"
+is "$(grep -c 'by queue, ' "$said")" 2 "one table follows the other"
+is "$(awk '/ reds\/s /{ getline; print }' "$said" | grep -c 'scenario_full')" 2 "the longest queue is first"
+has_not "$said" $'\e' "without a terminal there is nothing that steers one"
+begin top "$node" --db "$own" --pid '<0.99999.0>'
+ends "$pid" 60
+is "$status" 10 "a process that is not there: $(tail -n 1 "$said")"
+
+begin top "$node" --db "$own"
+shown() { grep -qs ' looks in ' "$said"; }
+wait_for 30 "it shows" shown
+kill -INT "$pid"
+ends "$pid" 30
+is "$status" 0 "Ctrl-C ends it"
+untouched 2 "after Ctrl-C"
+begin top "$node" --db "$own"
+wait_for 30 "it shows" shown
+kill -KILL "$pid"
+untouched 20 "after kill -9 of kprof top"
+has_no_collector "after that"
+
+# -- on a terminal -----------------------------------------------------------------------------------------------------
+if command -v tmux >/dev/null; then
+  t() { tmux -S "$scratch/tmux.sock" -f /dev/null "$@"; }
+  shows() { t capture-pane -p | grep -Eq -- "$1"; }
+  echo "PS1='ready> '" >"$scratch/bashrc"
+  t new-session -d -x 110 -y 30 -e "HOME=$scratch/home" "exec bash --noprofile --rcfile $scratch/bashrc"
+  groups+=("$(t display-message -p '#{pid}')")
+  wait_for 10 "a shell" shows '^ready> *$'
+  line() { t send-keys -l "$1"; t send-keys Enter; }
+  line "stty -a >$scratch/before; clear; $kprof top $node --db $own; stty -a >$scratch/after; echo status \$?"
+  wait_for 30 "a table" shows '^ top_.* by reductions, .* looks in '
+  t send-keys l
+  wait_for 30 "the key l" shows '^ top_.* by queue, .* looks in '
+  ok "a key has it look at others"
+  is "$(t capture-pane -p | awk '/ reds\/s /{ getline; print }' | grep -c scenario_full)" 1 "in their order"
+  is "$(t capture-pane -p | grep -c ' looks in ')" 1 "one table is drawn anew"
+  holds "$(t capture-pane -p | wc -L)" -le 110 "which fits"
+  t send-keys q
+  wait_for 30 "the key q" shows '^status 0$'
+  is "$(cat "$scratch/after")" "$(cat "$scratch/before")" "the terminal is as it was"
+  line "stty -a >$scratch/before; clear; $kprof top $node --db $own --by memory; stty -a >$scratch/after; echo status \$?"
+  wait_for 30 "a table" shows '^ top_.* by memory, .* looks in '
+  t send-keys C-c
+  wait_for 30 "Ctrl-C" shows '^status'
+  is "$(t capture-pane -p | grep '^status')" "status 0" "Ctrl-C ends it there, too"
+  is "$(cat "$scratch/after")" "$(cat "$scratch/before")" "and leaves the terminal as it was"
+  untouched 2 "after that"
+else
+  echo "there is no tmux: a terminal cannot be tried"
+fi
 
 # -- through a collector that runs -------------------------------------------------------------------------------------
 start_collector

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "codec/mfa.h"
 
 enum { SECOND_US = 1000000 };
 
@@ -56,21 +55,12 @@ static bool number_add(struct numbers *n, uint32_t ours, uint32_t most) {
 
 // -- what is told once ----------------------------------------------------------------------------
 
-static void atom_of(struct slice text, char out[MFA_ATOM_BYTES]) {
-    size_t len = text.len < MFA_ATOM_BYTES - 1 ? text.len : MFA_ATOM_BYTES - 1;
-    memcpy(out, text.data, len);
-    out[len] = 0;
-}
-
 static bool take_frame(struct sample_taker *t, const struct sample_record *r) {
     static struct mfa mfa; // large
     char text[MFA_TEXT_BYTES];
-    if (r->texts[0].len == 0 || r->texts[1].len == 0 || r->number > 255) {
+    if (!samples_frame(r, &mfa)) {
         return false;
     }
-    atom_of(r->texts[0], mfa.module);
-    atom_of(r->texts[1], mfa.function);
-    mfa.arity = (uint32_t)r->number;
     uint32_t frame = stacks_frame(&t->profile->stacks, FRAME_FUNCTION,
                                   slice_text(mfa_text(&mfa, text)), slice_text(mfa.module));
     return number_add(&t->frames, frame, LIMIT_SAMPLE_FRAMES);

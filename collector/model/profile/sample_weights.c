@@ -79,12 +79,7 @@ bool samples_value(const struct sample_walk *w, enum flame_metric metric, int64_
 // -- groups ---------------------------------------------------------------------------------------
 
 static const char *status_text(const struct sample_record *r) {
-    static const char *const texts[SAMPLE_STATUSES] = {
-        [STATUS_RUNNING] = "running",     [STATUS_RUNNABLE] = "runnable",
-        [STATUS_WAITING] = "waiting",     [STATUS_COLLECTING] = "garbage collecting",
-        [STATUS_EXITING] = "exiting",     [STATUS_SUSPENDED] = "suspended",
-        [STATUS_OTHER] = "another status"};
-    return r->kind == SAMPLE_UNANSWERED ? UNANSWERED : texts[r->status];
+    return r->kind == SAMPLE_UNANSWERED ? UNANSWERED : samples_status(r->status);
 }
 
 static const char *memory_text(const struct sample_state *s) {

@@ -60,3 +60,28 @@ bool samples_renumber(struct slice records, const uint32_t *stacks, uint32_t cou
     }
     return !c.failed && !out->failed;
 }
+
+static void atom_of(struct slice text, char out[MFA_ATOM_BYTES]) {
+    size_t len = text.len < MFA_ATOM_BYTES - 1 ? text.len : MFA_ATOM_BYTES - 1;
+    memcpy(out, text.data, len);
+    out[len] = 0;
+}
+
+bool samples_frame(const struct sample_record *r, struct mfa *mfa) {
+    if (r->texts[0].len == 0 || r->texts[1].len == 0 || r->number > 255) {
+        return false;
+    }
+    atom_of(r->texts[0], mfa->module);
+    atom_of(r->texts[1], mfa->function);
+    mfa->arity = (uint32_t)r->number;
+    return true;
+}
+
+const char *samples_status(uint8_t status) {
+    static const char *const texts[SAMPLE_STATUSES] = {
+        [STATUS_RUNNING] = "running",     [STATUS_RUNNABLE] = "runnable",
+        [STATUS_WAITING] = "waiting",     [STATUS_COLLECTING] = "garbage collecting",
+        [STATUS_EXITING] = "exiting",     [STATUS_SUSPENDED] = "suspended",
+        [STATUS_OTHER] = "another status"};
+    return texts[status < SAMPLE_STATUSES ? status : STATUS_OTHER];
+}

@@ -413,7 +413,7 @@ static struct screen make_screen(struct attach *a) {
     struct screen s = screen_make(&to, a->o->json);
     bool entry = a->o->trace.entry_count > 0 || a->o->config_name;
     s.view.hint = entry            ? NULL
-                  : a->o->no_tiers ? "nothing is traced; kprof sample shows what the node does"
+                  : a->o->no_tiers ? "nothing is traced; kprof top shows what the node does"
                                    : "without --entry the application must mark them";
     return s;
 }

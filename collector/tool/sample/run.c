@@ -120,13 +120,14 @@ static void put_names(struct control_writer *w, const char *list, const char *ke
 
 static int ask(struct client *c, const struct run_options *o, const char *node) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_STACKS, 10);
+    struct control_writer w = control_begin(&b, CONTROL_STACKS, 11);
     control_text(&w, FIELD_NODE, slice_text(node));
     control_int(&w, FIELD_SECONDS, o->seconds);
     control_int(&w, FIELD_HZ, o->hz);
     control_int(&w, FIELD_TOP, o->top);
     control_int(&w, FIELD_EVERY_MS, o->every_ms);
     control_int(&w, FIELD_BUDGET_PPM, o->budget_ppm);
+    control_int(&w, FIELD_VIEW_S, o->view_s);
     control_text(&w, FIELD_BY, slice_text(o->by));
     control_text(&w, FIELD_APPLICATION, slice_text(o->application ? o->application : ""));
     put_names(&w, FIELD_REGISTERED, FIELD_NAME, o->registered, o->registered_count);

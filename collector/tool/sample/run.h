@@ -14,6 +14,7 @@ struct run_options {
     const char *by, *application;
     int64_t seconds; // 0: until it is stopped
     int64_t hz, top, every_ms, budget_ppm;
+    int64_t view_s; // nothing is kept, but shown so often; 0: it is kept
     const char *registered[RUN_NAMES], *pids[RUN_NAMES];
     uint32_t registered_count, pid_count;
 };
@@ -52,7 +53,7 @@ enum {
     "  --cookie-file FILE      a file with the node's cookie (default: ~/.erlang.cookie)\n"             \
     "--collector names the collector. With --db instead, this command runs one of its own for as\n"     \
     "long as it takes. Without either it uses the one at 127.0.0.1:4711 if that answers, and runs\n"    \
-    "one that writes kprof.db if not.\n"                                                                \
+    "one of its own if not.\n"                                                                          \
     "  --listen [ADDR:]PORT    where that one listens (default: a free port that the node reaches)\n"
 
 // The usual ones, for a command.

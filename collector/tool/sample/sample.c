@@ -25,7 +25,8 @@ const char sample_help[] =
     "                  those in which it changed most since they were chosen last\n"
     "  --every TIME    choose them anew so often (default: 5s)\n" RUN_WHOM_HELP
     "\n" RUN_WAY_HELP REACH_HELP "\n"
-    "  --db FILE       the database\n"
+    "  --db FILE       the database (default: the one that the collector tells of; kprof.db of one of\n"
+    "                  its own)\n"
     "  --metric NAME   samples (default), active (of processes that had run), reductions, memory,\n"
     "                  memory_growth, memory_release, queue, queue_growth, binary, binary_growth,\n"
     "                  binary_release\n"

@@ -7,6 +7,7 @@
 // Times are µs from the run's begin. One thread at a time.
 #pragma once
 
+#include "codec/mfa.h"
 #include "codec/sample_records.h"
 #include "model/message/message.h"
 
@@ -59,3 +60,8 @@ bool samples_second(struct samples *s, uint32_t second, struct slice records);
 // they name another one, or are none, or out has failed.
 bool samples_renumber(struct slice records, const uint32_t *stacks, uint32_t count,
                       struct buffer *out);
+
+// The function of a frame's record. False: it is none.
+bool samples_frame(const struct sample_record *r, struct mfa *mfa);
+// A status (enum sample_status) in words.
+const char *samples_status(uint8_t status);
