@@ -4,6 +4,7 @@
 #pragma once
 
 #include "report/flame_file.h"
+#include "report/processes_seen.h"
 #include "store/query_profile.h"
 
 struct flame_question {
@@ -14,6 +15,7 @@ struct flame_question {
     struct flame_options weighed; // what of it
     uint64_t from_us,
         until_us; // of samples: a stretch, from the profile's begin; until 0: to its end
+    bool seen;    // of samples: what single processes did is told, too
 };
 
 enum { FLAME_NOTES = 12, FLAME_TOLD = 40, FLAME_NOTE_BYTES = 400, FLAME_MOST_BEFORE = 64 };
@@ -41,6 +43,7 @@ struct flame_answer {
     struct flame_lines told;                 // and what it has cost, which no picture shows
     const char *note_lines[FLAME_NOTES + 1]; // the notes, and NULL
     struct flame_drawing drawing;            // of all that, for flame_file
+    struct processes_seen seen;              // none: was not asked for
 };
 
 enum flame_found {

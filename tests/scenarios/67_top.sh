@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a node that has nothing of kprof is sampled by one command, and however that ends nothing is left in the node. kprof top
 # shows what its processes are known to do: who is busy, whose queue grows, who sleeps, which functions run; on a terminal it obeys keys, and
-# leaves the terminal as it was.
+# leaves the terminal as it was. kprof sample --pid says why a mailbox is long.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
@@ -130,6 +130,42 @@ wait_for 30 "it shows" shown
 kill -KILL "$pid"
 untouched 20 "after kill -9 of kprof top"
 has_no_collector "after that"
+
+# -- why is this mailbox long? -----------------------------------------------------------------------------------------
+pid_of() { target_eval "$node" "pid_to_list(whereis($1))." | tr -d '"'; }
+full=$(pid_of scenario_full)
+begin sample "$node" --db "$own" --pid "$full" --for 4s
+ends "$pid" 60
+is "$status" 0 "kprof sample --pid: $(tail -n 1 "$said")"
+has "$said" "^scenario_full $full, began with erlang:apply/2$" "who it is"
+has "$said" '^  queue +[0-9,]+ -> [0-9,]+ messages in [0-9.]+ s, [0-9]+ more a second$' "how its queue grows"
+has "$said" '^  status +.*waiting 9[0-9]|^  status +waiting 100 %' "what it does"
+has "$said" '^  reductions +[0-9,]+ a second$' "how much"
+has "$said" '^  looks +[0-9]+ answered, 0 not$' "what was answered"
+has "$said" '^ +scenario_sample:is_full/0$' "and where it is"
+holds "$(grep -vc '^running\|^tracing\|looks at' "$said")" -le 24 "in one screen"
+begin sample "$node" --db "$own" --pid "$full" --registered scenario_works --registered scenario_sleeps --for 4s --json
+ends "$pid" 60
+is "$status" 0 "kprof sample --pid --json"
+cat >"$scratch/seen.py" <<'END'
+import json, sys
+seen = {p["name"]: p for p in json.loads([l for l in open(sys.argv[1]) if l.startswith("{")][0])["processes_seen"]}
+full, works, asleep = seen["scenario_full"], seen["scenario_works"], seen["scenario_sleeps"]
+q = full["queue"]
+# a message each 10 ms
+assert q["last"] > q["first"] and 50 < q["per_s"] < 150, q
+assert abs((q["last"] - q["first"]) / (q["last_s"] - q["first_s"]) - q["per_s"]) < 0.01, q
+assert full["stack"][0] == "scenario_sample:is_full/0", full
+assert works["queue"]["last"] == 0 and works["queue"]["per_s"] == 0, works
+busy = works["statuses"].get("running", 0) + works["statuses"].get("runnable", 0)
+assert busy == works["looks"] > 20 and "scenario_sample:works/0" in works["stack"], works
+assert works["reductions_per_s"] > 1000 * full["reductions_per_s"], (works, full)
+assert asleep["statuses"] == {"waiting": asleep["looks"]} and asleep["reductions_per_s"] < 1, asleep
+assert asleep["stack"][0] == "scenario_sample:sleeps/0" and asleep["stack_looks"] == asleep["looks"], asleep
+print("true")
+END
+is "$(python3 "$scratch/seen.py" "$said" 2>&1 | tail -n 1)" true "a queue that grows, one who works and one who sleeps are told as what they are"
+untouched 2 "after that"
 
 # -- on a terminal -----------------------------------------------------------------------------------------------------
 if command -v tmux >/dev/null; then

@@ -136,6 +136,10 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *asked,
         found = read_before(s, question, a);
     }
     found = found == FLAME_FOUND ? weigh(a, question) : found;
+    if (found == FLAME_FOUND && question->seen && a->profile.samples &&
+        !processes_seen_take(&a->profile, question->from_us, question->until_us, &a->seen)) {
+        found = FLAME_NO_MEMORY;
+    }
     if (found == FLAME_FOUND) {
         put_title(a, question);
         put_before_name(a);

@@ -151,6 +151,10 @@ void flame_json(const struct flame_answer *a, struct buffer *out) {
         json_text(&j, *line);
     }
     json_close(&j, ']');
+    if (a->seen.count > 0) {
+        json_key(&j, "processes_seen");
+        processes_seen_json(&a->profile, &a->seen, &j);
+    }
     json_key(&j, "stacks");
     json_open(&j, '[');
     for (uint32_t i = 0; i < a->tree.node_count; i++) {

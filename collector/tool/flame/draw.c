@@ -50,6 +50,7 @@ static int print(const struct draw_options *o, const struct flame_answer *a) {
         put_lines(&a->notes, &out);
         put_lines(&a->told, &out);
         buffer_text(&out, "\n");
+        flame_seen(a, &out);
         flame_table(a, o->most ? o->most : FUNCTIONS, &out);
     }
     return command_print("flame", &out);

@@ -34,8 +34,19 @@ const char sample_help[] =
     "  --out FILE      write a file; its ending tells the form, as in kprof flame\n"
     "  --json          one JSON object instead of the table\n"
     "\n"
+    "Of processes that --pid and --registered name it also tells, each in a few lines, where they\n"
+    "are, what they do, how fast their queues grow, and what was not answered: kprof sample NODE\n"
+    "--pid '<0.123.0>' --for 5s says why a mailbox is long. The JSON object is that of kprof flame;\n"
+    "for these it has processes_seen, a list of pid, name, initial_call, application, looks (that\n"
+    "were answered), unanswered, ended, statuses (looks by status), queue and memory (first, last,\n"
+    "most, first_s, last_s, per_s), reductions_per_s, stack (innermost first) and stack_looks (the\n"
+    "looks at which it was in that).\n"
+    "\n"
     "Exit status: 0, 1 when it cannot be asked for, 2 when the command line is wrong, 3 to 9 those of\n"
     "kprof attach when kprof does not get into the node, 10 when there was nothing to look at.\n";
+
+// Functions beside what single processes did: all of it fits a screen.
+enum { FEW = 8 };
 
 struct options {
     struct run_options run;
@@ -177,6 +188,8 @@ static int parse(int argc, char **argv, struct options *o) {
     status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 1) : status;
     o->run.around.node = status == EXIT_SUCCESS && optind < argc ? argv[optind] : NULL;
     o->run.around.quiet = o->draw.json;
+    o->draw.question.seen = o->run.pid_count > 0 || o->run.registered_count > 0;
+    o->draw.most = o->draw.question.seen ? FEW : 0;
     o->run.around.reads = o->draw.json || o->draw.file_count > 0;
     return status == EXIT_SUCCESS && !o->run.around.node
                ? command_fail("sample", EXIT_USAGE, "of what? Say NODE")

@@ -12,7 +12,8 @@ start() ->
     Full = spawn(fun is_full/0),
     true = register(scenario_full, Full),
     {ok, _} = timer:send_interval(10, Full, message),
-    [spawn(fun sleeps/0) || _ <- lists:seq(1, ?SLEEPERS)],
+    [Sleeper | _] = [spawn(fun sleeps/0) || _ <- lists:seq(1, ?SLEEPERS)],
+    true = register(scenario_sleeps, Sleeper),
     ok.
 
 %% So many more that work, each under a name: scenario_works_1 and so on.
