@@ -378,7 +378,8 @@ void stack_run_taken(struct stack_runs *runs, const void *link, struct control_m
         tell_stop(r);
         close_run(r);
     } else if (r->taker && r->profile.samples->full && r->state == RUNS) {
-        set_reason(r, slice_text("full"), slice_text("the collector keeps 8 MB of a run"));
+        set_reason(r, slice_text("full"),
+                   slice_text("the collector keeps 8 MB and 5,000 processes of a run"));
         tell_stop(r);
         enter(r, STOPPING);
     }

@@ -123,10 +123,10 @@ forget_test() ->
             R1
         end,
         kprof_stack_records:new(0),
-        lists:seq(1, 5000)
+        lists:seq(1, 4900)
     ),
     ?assertNot(kprof_stack_records:is_full(Told)),
-    {5000, Full} = kprof_stack_records:process({self(), <<>>, <<>>, <<>>}, Told),
+    {4900, Full} = kprof_stack_records:process({self(), <<>>, <<>>, <<>>}, Told),
     ?assert(kprof_stack_records:is_full(Full)),
     {0, _} = kprof_stack_records:process(
         {self(), <<>>, <<>>, <<>>}, kprof_stack_records:forget(Full)
@@ -137,7 +137,7 @@ forget_test() ->
             R1
         end,
         kprof_stack_records:new(0),
-        lists:seq(0, 10000)
+        lists:seq(0, 8900)
     ),
     ?assert(kprof_stack_records:is_full(Frames)),
     {0, Anew} = kprof_stack_records:stack([{m, f, 7}], kprof_stack_records:forget(Frames)),

@@ -254,7 +254,7 @@ message({kprof_asker, Ref, Answers, Ns, Left}, #s{questions = Before} = S) ->
     case kprof_questions:answered(Ref, Answers, Left, Before) of
         {Job, At, Counting, Late, Questions} ->
             Took = kprof_sample_cost:asking(Job, Answers, Ns, S#s.cost),
-            work(answered(Job, At, Counting, Late, Took, S#s{questions = Questions}));
+            work(bounded(answered(Job, At, Counting, Late, Took, S#s{questions = Questions})));
         none ->
             S
     end;

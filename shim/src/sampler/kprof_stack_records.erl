@@ -33,9 +33,11 @@
 -define(BATCH, 20000).
 -define(TEXT, 255).
 -define(CUT, 64).
--define(MOST_FRAMES, 10000).
--define(MOST_STACKS, 20000).
--define(MOST_PROCESSES, 5000).
+%% The collector takes 10,000, 20,000 and 5,000. Who tells looks whether a table is full after 16
+%% answers at most, each of 64 new frames at most.
+-define(MOST_FRAMES, 8900).
+-define(MOST_STACKS, 19900).
+-define(MOST_PROCESSES, 4900).
 
 -record(r, {
     frames = #{} :: #{mfa() => number_of()},
