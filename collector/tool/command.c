@@ -79,6 +79,17 @@ int command_database(const char *command, const char *db) {
                              "which database? Say --db FILE, the file that kprof-collector writes");
 }
 
+int command_write(const char *command, const char *name, const struct buffer *bytes) {
+    FILE *f = bytes->failed ? NULL : fopen(name, "wb");
+    if (bytes->failed) {
+        return command_fail(command, EXIT_FAILURE, "no memory for %s", name);
+    }
+    bool ok = f && (bytes->len == 0 || fwrite(bytes->data, 1, bytes->len, f) == bytes->len);
+    ok = f && fclose(f) == 0 && ok;
+    return ok ? EXIT_SUCCESS
+              : command_fail(command, EXIT_FAILURE, "cannot write %s: %s", name, strerror(errno));
+}
+
 int command_print(const char *command, struct buffer *out) {
     int status = EXIT_SUCCESS;
     if (out->failed) {
@@ -99,6 +110,15 @@ int command_time(const char *command, const char *option, const char *text, bool
             text);
     }
     *s = ns / SECOND_NS - (ns % SECOND_NS < 0) + (up && ns % SECOND_NS != 0);
+    return EXIT_SUCCESS;
+}
+
+int command_offset(const char *command, const char *option, const char *text, uint64_t *us) {
+    int64_t ns = 0;
+    if (!text_duration_parse(text, &ns)) {
+        return command_fail(command, EXIT_USAGE, "--%s %s is no length such as 12s", option, text);
+    }
+    *us = (uint64_t)ns / 1000;
     return EXIT_SUCCESS;
 }
 

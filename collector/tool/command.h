@@ -18,7 +18,8 @@ extern const char slow_help[];
 int flame_main(int argc, char **argv);
 int sample_main(int argc, char **argv);
 int top_main(int argc, char **argv);
-extern const char sample_help[], flame_help[], top_help[];
+int heat_main(int argc, char **argv);
+extern const char sample_help[], flame_help[], top_help[], heat_help[];
 int profiles_main(int argc, char **argv);
 extern const char profiles_help[];
 int serve_main(int argc, char **argv);
@@ -64,9 +65,15 @@ int command_database(const char *command, const char *db);
 struct buffer;
 int command_print(const char *command, struct buffer *out);
 
+// Writes a file. EXIT_SUCCESS, or EXIT_FAILURE and has told why not.
+int command_write(const char *command, const char *name, const struct buffer *bytes);
+
 // Reads the value of --since or --until into whole seconds: down for a range's begin, up for its
 // end. Returns EXIT_SUCCESS, or EXIT_USAGE and has told why.
 int command_time(const char *command, const char *option, const char *text, bool up, int64_t *s);
+
+// Reads a time from a profile's begin on, such as 12s, into µs. Likewise.
+int command_offset(const char *command, const char *option, const char *text, uint64_t *us);
 
 // Reads the value FROM..UNTIL of an option, as two times of command_time, the first before the
 // second. Likewise.

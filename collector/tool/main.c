@@ -24,6 +24,8 @@ static const struct command {
      sample_help},
     {"flame", "a profile as a flame graph, and the functions that it spends most in", flame_main,
      flame_help},
+    {"heat", "when a profile of samples saw what: a heat map, with the gaps told apart", heat_main,
+     heat_help},
     {"profiles", "the profiles that were kept", profiles_main, profiles_help},
     {"serve", "the page, for browsers, of a database", serve_main, serve_help},
     {"nodes", "the nodes that a running collector knows, and what they do", nodes_main, nodes_help},

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
-#include "model/profile/sample_weights.h"
 
 enum { SECOND_US = 1000000 };
 // A process that was not looked at for so long is no longer among those that are: choices of
@@ -36,10 +35,6 @@ struct heating {
     struct cover late, held;
 };
 
-bool heat_is_level(enum flame_metric metric) {
-    return metric == FLAME_MEMORY || metric == FLAME_QUEUE || metric == FLAME_BINARY;
-}
-
 uint64_t heat_cell_us(const struct heat *h) {
     return h->column_us / h->rows;
 }
@@ -58,7 +53,7 @@ enum heat_state heat_state_of(const struct heat_cell *cell) {
 }
 
 uint32_t heat_level(const struct heat *h, const struct heat_cell *cell, uint32_t levels) {
-    double least = heat_is_level(h->metric) ? (double)h->lowest : 0;
+    double least = samples_is_level(h->metric) ? (double)h->lowest : 0;
     double most = (double)h->highest - least;
     double share = most > 0 ? sqrt(((double)cell->value - least) / most) : 1;
     uint32_t level = share > 0 ? (uint32_t)(share * levels) : 0;
@@ -245,7 +240,7 @@ enum heat_made heat_make(struct heat *h, const struct profile *p, const struct h
     }
     uint32_t cells = h->columns * h->rows;
     struct heating g = {.heat = h, .profile = p};
-    bool level = heat_is_level(c->metric);
+    bool level = samples_is_level(c->metric);
     h->cells = calloc(cells, sizeof *h->cells);
     g.counted = level ? calloc(p->samples->process_count + 1, sizeof *g.counted) : NULL;
     bool ok = cover_make(&g.late, cells) && cover_make(&g.held, cells) && h->cells &&

@@ -9,28 +9,8 @@
 
 #include "base/text_time.h"
 #include "model/profile/sample_weights.h"
+#include "report/flame/find.h"
 #include "report/flame/notes.h"
-
-// -- finding --------------------------------------------------------------------------------------
-
-static bool number_of(const char *text, int64_t *id) {
-    char *end;
-    bool digits = text[0] != 0 && text[strspn(text, "0123456789")] == 0 && strlen(text) < 19;
-    *id = digits ? strtoll(text, &end, 10) : 0;
-    return *id > 0;
-}
-
-// Reads a profile by its number or name.
-static enum flame_found find(struct store *s, const char *what, int64_t *id, struct profile *out) {
-    bool found;
-    if (!number_of(what, id) && !query_profile_named(s, what, id)) {
-        return FLAME_UNREAD;
-    }
-    if (*id == 0) {
-        return FLAME_NONE;
-    }
-    return !query_profile(s, *id, &found, out) ? FLAME_UNREAD : found ? FLAME_FOUND : FLAME_NONE;
-}
 
 // -- answering ------------------------------------------------------------------------------------
 
@@ -69,7 +49,7 @@ static enum flame_found read_before(struct store *s, const struct flame_question
         char number[24];
         snprintf(number, sizeof number, "%" PRId64, a->before_ids[i]);
         enum flame_found found =
-            find(s, q->before ? q->before : number, &a->before_ids[i], &a->before[i]);
+            flame_find(s, q->before ? q->before : number, &a->before_ids[i], &a->before[i]);
         if (found != FLAME_FOUND) {
             return found == FLAME_NONE ? FLAME_NONE_BEFORE : found;
         }
@@ -127,7 +107,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *asked,
                            struct flame_answer *a) {
     struct flame_question usual = *asked, *question = &usual;
     *a = (struct flame_answer){0};
-    enum flame_found found = find(s, question->profile, &a->id, &a->profile);
+    enum flame_found found = flame_find(s, question->profile, &a->id, &a->profile);
     if (a->profile.samples && question->weighed.metric == FLAME_WALL) {
         question->weighed.metric = FLAME_SAMPLES; // what is usual of a kind
     }

@@ -8,8 +8,7 @@
 #include "base/text_amount.h"
 #include "model/profile/sample_weights.h"
 
-__attribute__((format(printf, 2, 3))) static void note(struct flame_lines *lines,
-                                                       const char *format, ...) {
+void notes_add(struct flame_lines *lines, const char *format, ...) {
     if (lines->count < lines->most) {
         va_list args;
         va_start(args, format);
@@ -38,7 +37,7 @@ bool notes_in_self(const struct profile_head *h, bool waiting, char out[FLAME_NO
 static void put_in_self(struct flame_lines *n, const struct profile_head *h) {
     char text[FLAME_NOTE_BYTES];
     if (notes_in_self(h, false, text)) {
-        note(n, "%s", text);
+        notes_add(n, "%s", text);
     }
 }
 
@@ -47,14 +46,15 @@ static void put_missed(struct flame_answer *a) {
     const struct profile *p = &a->profile;
     for (uint32_t i = 0; i < p->missed_count; i++) {
         const struct profile_missed *m = &p->missed[i];
-        note(i == 0 ? &a->notes : &a->told,
-             "Not followed into %s%s%s: it had no flag yet; %" PRIu64 " of %" PRIu64 " request%s",
-             m->pid, m->name[0] ? " " : "", m->name, m->requests, p->counts.requests,
-             text_plural(p->counts.requests));
+        notes_add(i == 0 ? &a->notes : &a->told,
+                  "Not followed into %s%s%s: it had no flag yet; %" PRIu64 " of %" PRIu64
+                  " request%s",
+                  m->pid, m->name[0] ? " " : "", m->name, m->requests, p->counts.requests,
+                  text_plural(p->counts.requests));
     }
     if (p->missed_count > 1) {
-        note(&a->notes, "Nor into %" PRIu32 " other process%s", p->missed_count - 1,
-             p->missed_count == 2 ? "" : "es");
+        notes_add(&a->notes, "Nor into %" PRIu32 " other process%s", p->missed_count - 1,
+                  p->missed_count == 2 ? "" : "es");
     }
 }
 
@@ -68,19 +68,20 @@ static void put_longer(struct flame_lines *told, const struct profile *p) {
         text_duration((double)of->ns / (double)of->requests, mean);
         if (of->others > 0) {
             text_duration((double)of->others_ns / (double)of->others, others);
-            note(told,
-                 "%.200s: %" PRIu64 " request%s, mean %s; %" PRIu64 " that only the tiers traced, "
-                 "mean %s",
-                 name, of->requests, text_plural(of->requests), mean, of->others, others);
+            notes_add(told,
+                      "%.200s: %" PRIu64 " request%s, mean %s; %" PRIu64
+                      " that only the tiers traced, "
+                      "mean %s",
+                      name, of->requests, text_plural(of->requests), mean, of->others, others);
         } else {
-            note(told,
-                 "%.200s: %" PRIu64 " request%s, mean %s; none that only the tiers traced, to "
-                 "compare with",
-                 name, of->requests, text_plural(of->requests), mean);
+            notes_add(told,
+                      "%.200s: %" PRIu64 " request%s, mean %s; none that only the tiers traced, to "
+                      "compare with",
+                      name, of->requests, text_plural(of->requests), mean);
         }
     }
     if (p->identity_count > MOST) {
-        note(told, "and %" PRIu32 " more identities", p->identity_count - MOST);
+        notes_add(told, "and %" PRIu32 " more identities", p->identity_count - MOST);
     }
 }
 
@@ -91,9 +92,9 @@ void flame_cost(const struct profile *p, struct flame_lines *told) {
         return; // not known
     }
     text_duration((double)c->stood_ns, stood);
-    note(told, "It cost %s messages, %s; %" PRIu64 " functions had patterns for %s%s",
-         text_grouped(c->messages, count), text_size((double)c->bytes, size), c->functions, stood,
-         c->rested ? ", and the tiers were not traced meanwhile" : "");
+    notes_add(told, "It cost %s messages, %s; %" PRIu64 " functions had patterns for %s%s",
+              text_grouped(c->messages, count), text_size((double)c->bytes, size), c->functions,
+              stood, c->rested ? ", and the tiers were not traced meanwhile" : "");
     put_longer(told, p);
 }
 
@@ -131,49 +132,51 @@ static void put_gone(struct flame_answer *a) {
         len += n > 0 ? (size_t)n : 0;
     }
     if (gone > told) {
-        note(&a->notes, "Gone: %s and %" PRIu32 " more", text, gone - told);
+        notes_add(&a->notes, "Gone: %s and %" PRIu32 " more", text, gone - told);
     } else if (gone > 0) {
-        note(&a->notes, "Gone: %s", text);
+        notes_add(&a->notes, "Gone: %s", text);
     }
 }
 
-// What samples are of, what they cannot see, and what they lack.
-static void put_sampled(struct flame_lines *n, const struct flame_answer *a,
-                        enum flame_metric metric) {
-    const struct sample_counts *c = &a->profile.samples->counts;
+void notes_sampled(const struct profile *p, int64_t id, enum flame_metric metric,
+                   struct flame_lines *n) {
+    const struct sample_counts *c = &p->samples->counts;
     char cost[TEXT_DURATION_BYTES], held[TEXT_DURATION_BYTES];
-    double run_us = (double)(a->profile.head.end_ns - a->profile.head.begin_ns) / 1000;
-    note(n,
-         "Profile %" PRId64 ": %" PRIu64 " looks at %" PRIu32 " process%s, %" PRIu64
-         " of them unchanged since the look before",
-         a->id, c->looks + c->unchanged, a->profile.samples->process_count,
-         a->profile.samples->process_count == 1 ? "" : "es", c->unchanged);
-    note(n,
-         "A stack is taken where a process yields or waits: native code shows at what comes next");
+    double run_us = (double)(p->head.end_ns - p->head.begin_ns) / 1000;
+    notes_add(n,
+              "Profile %" PRId64 ": %" PRIu64 " looks at %" PRIu32 " process%s, %" PRIu64
+              " of them unchanged since the look before",
+              id, c->looks + c->unchanged, p->samples->process_count,
+              p->samples->process_count == 1 ? "" : "es", c->unchanged);
+    notes_add(
+        n,
+        "A stack is taken where a process yields or waits: native code shows at what comes next");
     if (metric != FLAME_SAMPLES && metric != FLAME_ACTIVE && !samples_is_level(metric)) {
-        note(n, "What changed since the look before counts where the process was then found: often "
-                "where it waits again");
+        notes_add(
+            n, "What changed since the look before counts where the process was then found: often "
+               "where it waits again");
     }
     if (c->unanswered > 0) {
-        note(n,
-             "%" PRIu64
-             " time%s a process did not answer: it was in native code, or did not get to "
-             "run",
-             c->unanswered, text_plural(c->unanswered));
+        notes_add(n,
+                  "%" PRIu64
+                  " time%s a process did not answer: it was in native code, or did not get to "
+                  "run",
+                  c->unanswered, text_plural(c->unanswered));
     }
     if (c->cut > 0) {
-        note(n, "%" PRIu64 " stacks are cut at 64 frames", c->cut);
+        notes_add(n, "%" PRIu64 " stacks are cut at 64 frames", c->cut);
     }
     if (c->held_us + c->late_us > 0) {
         text_duration((double)c->held_us * 1000, held);
-        note(n,
-             "For %s the sampler held itself back, to keep to its budget; for %s the node had no "
-             "time for it",
-             held, text_duration((double)c->late_us * 1000, cost));
+        notes_add(
+            n,
+            "For %s the sampler held itself back, to keep to its budget; for %s the node had no "
+            "time for it",
+            held, text_duration((double)c->late_us * 1000, cost));
     }
-    note(n, "It took %s of processor time, %.2f %% of one processor",
-         text_duration((double)c->cost_us * 1000, cost),
-         run_us > 0 ? 100 * (double)c->cost_us / run_us : 0.0);
+    notes_add(n, "It took %s of processor time, %.2f %% of one processor",
+              text_duration((double)c->cost_us * 1000, cost),
+              run_us > 0 ? 100 * (double)c->cost_us / run_us : 0.0);
 }
 
 static void put_notes(struct flame_answer *a, const struct flame_question *q) {
@@ -181,48 +184,50 @@ static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     struct flame_lines *n = &a->notes;
     char one[TEXT_DURATION_BYTES];
     if (a->profile.samples) {
-        put_sampled(n, a, q->weighed.metric);
+        notes_sampled(&a->profile, a->id, q->weighed.metric, n);
     } else {
-        note(n, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",
-             a->id, c->requests, text_plural(c->requests),
-             text_duration((double)c->duration_ns, one), c->processes,
-             c->processes == 1 ? "" : "es");
+        notes_add(
+            n, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",
+            a->id, c->requests, text_plural(c->requests),
+            text_duration((double)c->duration_ns, one), c->processes,
+            c->processes == 1 ? "" : "es");
         put_in_self(n, &a->profile.head);
     }
     if (c->parallel_ns > 0) {
-        note(n, "%s more ran in parallel", text_duration((double)c->parallel_ns, one));
+        notes_add(n, "%s more ran in parallel", text_duration((double)c->parallel_ns, one));
     }
     if (c->missing_ns > 0) {
-        note(n, "Of %s nothing is known: they passed in processes that were not followed",
-             text_duration((double)c->missing_ns, one));
+        notes_add(n, "Of %s nothing is known: they passed in processes that were not followed",
+                  text_duration((double)c->missing_ns, one));
     }
     if (c->incomplete + c->refused > 0) {
-        note(n,
-             "Left out: %" PRIu64 " request%s of which messages were lost or could not be "
-             "joined, %" PRIu64 " for which there was no room",
-             c->incomplete, text_plural(c->incomplete), c->refused);
+        notes_add(n,
+                  "Left out: %" PRIu64 " request%s of which messages were lost or could not be "
+                  "joined, %" PRIu64 " for which there was no room",
+                  c->incomplete, text_plural(c->incomplete), c->refused);
     }
     put_missed(a);
     if (a->profile.stacks.full) {
-        note(n, "Too many stacks: some count as the function below them");
+        notes_add(n, "Too many stacks: some count as the function below them");
     }
     if (q->weighed.group == FLAME_BY_PROCESS && !a->profile.samples &&
         a->profile.of_processes == 0) {
-        note(n, "Which processes ran is not known: an older version has kept this profile");
+        notes_add(n, "Which processes ran is not known: an older version has kept this profile");
     }
     if (q->weighed.metric == FLAME_WALL && q->weighed.no_asleep) {
-        note(n, "What processes slept is left out");
+        notes_add(n, "What processes slept is left out");
     }
     if (a->before_count == 1) {
-        note(n,
-             "Compared with profile %" PRId64 ": red is more, blue is less; widths are of "
-             "profile %" PRId64 ", both as heavy in all",
-             a->before_ids[0], a->id);
+        notes_add(n,
+                  "Compared with profile %" PRId64 ": red is more, blue is less; widths are of "
+                  "profile %" PRId64 ", both as heavy in all",
+                  a->before_ids[0], a->id);
     } else if (a->before_count > 1) {
-        note(n,
-             "Compared with %" PRIu32 " profiles, %" PRId64 " to %" PRId64
-             ": red is more, blue is less; widths are of profile %" PRId64 ", both as heavy in all",
-             a->before_count, a->before_ids[a->before_count - 1], a->before_ids[0], a->id);
+        notes_add(n,
+                  "Compared with %" PRIu32 " profiles, %" PRId64 " to %" PRId64
+                  ": red is more, blue is less; widths are of profile %" PRId64
+                  ", both as heavy in all",
+                  a->before_count, a->before_ids[a->before_count - 1], a->before_ids[0], a->id);
     }
 }
 

@@ -8,5 +8,13 @@
 // nor is waiting told from it. False, and "": nothing.
 bool notes_in_self(const struct profile_head *h, bool waiting, char out[FLAME_NOTE_BYTES]);
 
+// Adds a line, unless there are as many as there may be.
+__attribute__((format(printf, 2, 3))) void notes_add(struct flame_lines *lines, const char *format,
+                                                     ...);
+
+// What samples are of, what they cannot see, and what they lack.
+void notes_sampled(const struct profile *p, int64_t id, enum flame_metric metric,
+                   struct flame_lines *n);
+
 // Writes the notes, of which those of the picture are note_lines, too, and what it has cost.
 void notes_put(struct flame_answer *a, const struct flame_question *q);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/flame/draw.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,21 +11,12 @@
 
 enum { OUTPUT_BYTES = 512 << 20, FUNCTIONS = 20, CALLS = 40 };
 
-static bool write_file(const char *name, const struct buffer *bytes) {
-    FILE *f = fopen(name, "wb");
-    bool ok = f && (bytes->len == 0 || fwrite(bytes->data, 1, bytes->len, f) == bytes->len);
-    return f ? fclose(f) == 0 && ok : false;
-}
-
 static int make_file(const struct draw_options *o, uint32_t i, const struct flame_answer *a) {
     const char *name = o->files[i].name;
     struct buffer out = buffer_make(OUTPUT_BYTES);
-    int status = EXIT_SUCCESS;
-    if (!flame_file(&a->drawing, o->files[i].format, &out)) {
-        status = command_fail("flame", EXIT_FAILURE, "no memory for %s", name);
-    } else if (!write_file(name, &out)) {
-        status = command_fail("flame", EXIT_FAILURE, "cannot write %s: %s", name, strerror(errno));
-    } else if (!o->json) {
+    flame_file(&a->drawing, o->files[i].format, &out);
+    int status = command_write("flame", name, &out);
+    if (status == EXIT_SUCCESS && !o->json) {
         printf("wrote %s\n", name);
     }
     buffer_free(&out);

@@ -198,16 +198,6 @@ static int take_group(const char *value, enum flame_group *group) {
                               "--group %s is none of those that kprof flame --help lists", value);
 }
 
-// A time from the profile's begin on.
-static int take_offset(const char *option, const char *value, uint64_t *us) {
-    int64_t ns = 0;
-    if (!text_duration_parse(value, &ns) || ns < 0) {
-        return command_fail("flame", EXIT_USAGE, "--%s %s is no length such as 12s", option, value);
-    }
-    *us = (uint64_t)ns / 1000;
-    return EXIT_SUCCESS;
-}
-
 static int take(void *to, int option, const char *value) {
     struct options *o = to;
     struct flame_options *weighed = &o->draw.question.weighed;
@@ -238,9 +228,9 @@ static int take(void *to, int option, const char *value) {
     case 'G':
         return take_group(value, &weighed->group);
     case FROM:
-        return take_offset("from", value, &o->draw.question.from_us);
+        return command_offset("flame", "from", value, &o->draw.question.from_us);
     case UNTIL:
-        return take_offset("to", value, &o->draw.question.until_us);
+        return command_offset("flame", "to", value, &o->draw.question.until_us);
     case 'a':
         weighed->no_asleep = true;
         break;

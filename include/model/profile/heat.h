@@ -4,7 +4,7 @@
 // look. One thread at a time.
 #pragma once
 
-#include "model/profile/flame.h"
+#include "model/profile/sample_weights.h"
 
 struct heat_cell {
     // What its looks weigh by the metric. Of memory, queues and binaries: what the processes that
@@ -57,8 +57,6 @@ void heat_free(struct heat *h);
 uint64_t heat_cell_us(const struct heat *h);
 uint64_t heat_cell_begin(const struct heat *h, uint32_t cell);
 enum heat_state heat_state_of(const struct heat_cell *cell);
-// Whether a metric is what processes have, and not something that adds up over time.
-bool heat_is_level(enum flame_metric metric);
 // How hot a cell is that is HEAT_SEEN: from 0 up to levels - 1, by the square root of its value, so
 // that a few very hot ones leave the others apart.
 uint32_t heat_level(const struct heat *h, const struct heat_cell *cell, uint32_t levels);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A heat map that is asked for, with what is to be known of it. The tool prints it or makes a
+// picture, the page draws it. One thread at a time.
+#pragma once
+
+#include "model/profile/heat.h"
+#include "report/flame.h"
+
+enum { HEAT_PICTURE_COLUMNS = 360, HEAT_PICTURE_ROWS = 50 };
+
+struct heat_question {
+    const char *profile; // a number, or the name that it was asked for by
+    struct heat_choice choice;
+};
+
+struct heat_answer {
+    int64_t id;
+    struct profile profile;
+    struct heat heat;
+    char title[FLAME_NOTE_BYTES];
+    struct flame_lines notes; // what it is of, and what it lacks
+};
+
+enum heat_found {
+    HEAT_FOUND,
+    HEAT_NONE,       // there is no such profile
+    HEAT_FULL_TRACE, // it is one, and has no samples
+    HEAT_NOT_THEN,   // the stretch is none of its time; heat.length_us tells how long that is
+    HEAT_UNREAD,     // store_error says why
+    HEAT_FAILED      // no memory
+};
+
+// Answers. Give the answer back with heat_answer_free, whatever came of it.
+enum heat_found heat_ask(struct store *s, const struct heat_question *question,
+                         struct heat_answer *out);
+void heat_answer_free(struct heat_answer *a);
+
+// How hot: "57 samples", "1.2 MB". Returns out.
+enum { HEAT_VALUE_BYTES = 64 };
+char *heat_value_text(const struct heat *h, int64_t value, char out[HEAT_VALUE_BYTES]);
+// What the cells of a state are, in words for a legend: "idle: …".
+const char *heat_state_text(const struct heat *h, enum heat_state state);
+// A time as --from takes it: "90s", "1.5s". Returns out.
+enum { HEAT_TIME_BYTES = 32 };
+char *heat_time_text(uint64_t us, char out[HEAT_TIME_BYTES]);
+// A round number of columns between the marks of an axis of so many marks at most.
+uint32_t heat_marks(const struct heat *h, uint32_t most);
+
+// JSON, described in kprof heat --help: one object and a newline. Check out->failed.
+void heat_json(const struct heat_answer *a, struct buffer *out);
+// A picture for browsers, from disk: it names the range under the pointer, and the one that a drag
+// chooses. Likewise.
+void heat_svg(const struct heat_answer *a, struct buffer *out);
