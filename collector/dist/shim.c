@@ -7,7 +7,7 @@
 #include "codec/term.h"
 #include "shim_bytes.h"
 
-enum { ENTER_MS = 60000, START_MS = 40000, WORD_MS = 5000, LEAVE_MS = 30000 };
+enum { ENTER_MS = 60000, START_MS = 40000, WORD_MS = 5000, LEAVE_MS = 30000, SUGGEST_MS = 20000 };
 
 // -- terms: each adds one and returns whether there was memory ------------------------------------
 
@@ -49,10 +49,17 @@ static bool put_key(ei_x_buff *x, const char *key) {
     return put_list(x, 1) && put_tuple(x, 2) && put_atom(x, key);
 }
 
+// #{returns => none}
+static bool put_blind(ei_x_buff *x) {
+    return ei_x_encode_map_header(x, 1) == 0 && put_atom(x, "returns") && put_atom(x, "none");
+}
+
 static bool put_tiers(ei_x_buff *x, const struct shim_options *o) {
     bool good = o->tier_count == 0 || put_list(x, (int)o->tier_count);
     for (uint32_t i = 0; good && i < o->tier_count; i++) {
-        good = put_tuple(x, 2) && put_binary(x, o->tiers[i].name) && put_mfa(x, &o->tiers[i].mfa);
+        const struct shim_tier *tier = &o->tiers[i];
+        good = put_tuple(x, tier->blind ? 3 : 2) && put_binary(x, tier->name) &&
+               put_mfa(x, &tier->mfa) && (!tier->blind || put_blind(x));
     }
     return good && put_nil(x);
 }
@@ -62,8 +69,7 @@ static bool put_entries(ei_x_buff *x, const struct shim_options *o) {
     for (uint32_t i = 0; good && i < o->entry_count; i++) {
         const struct shim_entry *entry = &o->entries[i];
         good = (!entry->blind || put_tuple(x, 2)) && put_mfa(x, &entry->mfa) &&
-               (!entry->blind || (ei_x_encode_map_header(x, 1) == 0 && put_atom(x, "returns") &&
-                                  put_atom(x, "none")));
+               (!entry->blind || put_blind(x));
     }
     return good && put_nil(x);
 }
@@ -311,4 +317,66 @@ bool shim_leave(struct dist_node *n, bool ours, struct shim_told *told, struct d
     bool good = ei_x_new(&x) == 0 && put_leave(&x, ours ? n->self : "any");
     return call(n, "erl_eval", "expr", &x, good, LEAVE_MS, &answer, e) &&
            take_answer(n, answer, told, e);
+}
+
+// -- what to trace --------------------------------------------------------------------------------
+
+// A proper list begins: how many elements follow, and then an end.
+static uint32_t take_list(struct cursor *c) {
+    bool has_tail = false;
+    struct slice bytes;
+    uint32_t n = term_peek(c) == TERM_LIST ? term_list(c, &has_tail, &bytes) : 0;
+    if (n == 0 && !c->failed) {
+        term_skip(c); // the empty list
+    }
+    return has_tail ? n : 0;
+}
+
+// {suggested, [{Option, Value, Reason}], Config, [Note]}, behind its first element
+static bool take_suggestions(struct cursor *c, struct shim_suggestions *out) {
+    uint32_t n = take_list(c);
+    for (uint32_t i = 0; i < n && !c->failed; i++) {
+        if (i >= SHIM_SUGGESTED || !term_is_tuple(term_peek(c)) || term_tuple(c) != 3) {
+            return false;
+        }
+        struct slice option = take_binary(c), value = take_binary(c), reason = take_binary(c);
+        out->of[out->count++] = (struct shim_suggested){option, value, reason};
+    }
+    if (n > 0) {
+        term_skip(c);
+    }
+    out->config = take_binary(c);
+    n = take_list(c);
+    for (uint32_t i = 0; i < n && i < SHIM_NOTES && !c->failed; i++) {
+        out->notes[out->note_count++] = take_binary(c);
+    }
+    return !c->failed;
+}
+
+bool shim_suggest(struct dist_node *n, uint32_t for_ms, struct shim_suggestions *out,
+                  struct dist_error *e) {
+    ei_x_buff x;
+    struct slice answer;
+    struct shim_told ignored;
+    bool good = ei_x_new(&x) == 0 && put_list(&x, 1) && put_number(&x, for_ms) && put_nil(&x);
+    *out = (struct shim_suggestions){.bytes = buffer_make(CHANNEL_BYTES)};
+    if (!call(n, "kprof_suggest", "look", &x, good, SUGGEST_MS, &answer, e)) {
+        return false;
+    }
+    if (!buffer_append(&out->bytes, answer.data, answer.len)) {
+        return dist_fail(e, DIST_OTHER, "no memory");
+    }
+    struct cursor c = cursor_of(out->bytes.data, out->bytes.len);
+    if (!term_is_tuple(term_peek(&c)) || term_tuple(&c) != 4) {
+        // an error, or nothing that is known
+        return take_answer(n, answer, &ignored, e) &&
+               dist_fail(e, DIST_OTHER, "%s has another version of kprof", n->name.full);
+    }
+    term_skip(&c);
+    return take_suggestions(&c, out) ||
+           dist_fail(e, DIST_OTHER, "%s: its answer is not understood", n->name.full);
+}
+
+void shim_suggestions_free(struct shim_suggestions *s) {
+    buffer_free(&s->bytes);
 }

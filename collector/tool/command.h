@@ -24,6 +24,8 @@ int profiles_main(int argc, char **argv);
 extern const char profiles_help[];
 int serve_main(int argc, char **argv);
 extern const char serve_help[];
+int suggest_main(int argc, char **argv);
+extern const char suggest_help[];
 int attach_main(int argc, char **argv);
 extern const char attach_help[];
 int detach_main(int argc, char **argv);

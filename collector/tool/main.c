@@ -33,6 +33,8 @@ static const struct command {
      trace_help},
     {"note", "writes down what was done, such as a deploy, for charts and comparisons", note_main,
      note_help},
+    {"suggest", "what to trace in a running node, as a command of kprof attach", suggest_main,
+     suggest_help},
     {"attach", "trace a running node, which has nothing of kprof, until Ctrl-C", attach_main,
      attach_help},
     {"detach", "take kprof out of a node", detach_main, detach_help},

@@ -9,10 +9,12 @@
 #include "dist/node.h"
 
 enum { SHIM_TIERS = 256, SHIM_ENTRIES = 32, SHIM_LINES_BYTES = 8192, SHIM_HOST_BYTES = 256 };
+enum { SHIM_SUGGESTED = 128, SHIM_NOTES = 16 };
 
 struct shim_tier {
     struct slice name; // UTF-8
     struct mfa mfa;
+    bool blind; // what it returns is not sent
 };
 
 struct shim_entry {
@@ -85,3 +87,22 @@ bool shim_word(struct dist_node *n, enum shim_state *state, struct dist_error *e
 // Takes the shim out. With ours only what we began; else what any kprof attach began, or left
 // behind. told->line: "out", or "nothing" when there was nothing to take out.
 bool shim_leave(struct dist_node *n, bool ours, struct shim_told *told, struct dist_error *e);
+
+// What a node suggests: options of kprof attach.
+struct shim_suggestions {
+    struct shim_suggested {
+        struct slice option; // "entry", "tier" or "identity"
+        struct slice value, reason;
+    } of[SHIM_SUGGESTED];
+    uint32_t count;
+    struct slice config; // the same, as the text of a configuration file
+    struct slice notes[SHIM_NOTES];
+    uint32_t note_count;
+    struct buffer bytes; // where all these lie, as the node wrote them
+};
+
+// Asks a node that was entered what to trace in it. It looks at its stacks for so many ms, 4000 at
+// most. False with *e. out is to be freed in either case.
+bool shim_suggest(struct dist_node *n, uint32_t for_ms, struct shim_suggestions *out,
+                  struct dist_error *e);
+void shim_suggestions_free(struct shim_suggestions *s);

@@ -27,7 +27,9 @@ const char attach_help[] =
     "takes kprof out by itself within 10 s.\n"
     "\n"
     "What is traced:\n"
-    "  --tier NAME=M:F/A       time the calls of this function as a tier; give it for every tier\n"
+    "  --tier NAME=M:F/A       time the calls of this function as a tier; give it for every tier.\n"
+    "                          With ,returns=none behind it its return values stay on the node,\n"
+    "                          and most of its errors are not seen\n"
     "  --entry M:F/A           each call of this function is a request; it may be given more\n"
     "                          than once. Without it the application must mark its requests\n"
     "                          (kprof:do_apply/3). With ,returns=none behind it its return values\n"
@@ -127,6 +129,20 @@ static int wrong(const char *option, const char *text, const char *want) {
     return command_fail("attach", EXIT_USAGE, "--%s %s: want %s", option, text, want);
 }
 
+// M:F/A or M:F/A,returns=none, which sets *blind.
+static bool take_function(const char *text, struct mfa *mfa, bool *blind) {
+    static const char ending[] = ",returns=none";
+    char function[MFA_TEXT_BYTES];
+    size_t len = strlen(text), end = sizeof ending - 1;
+    *blind = len > end && strcmp(text + len - end, ending) == 0;
+    len -= *blind ? end : 0;
+    if (len >= sizeof function) {
+        return false;
+    }
+    snprintf(function, sizeof function, "%.*s", (int)len, text);
+    return mfa_parse(function, mfa);
+}
+
 // NAME=M:F/A
 static int take_tier(struct attach_options *o, const char *text) {
     const char *equals = strchr(text, '=');
@@ -134,7 +150,7 @@ static int take_tier(struct attach_options *o, const char *text) {
         return wrong("tier", text, "fewer tiers");
     }
     struct shim_tier *tier = &o->tiers[o->trace.tier_count];
-    if (!equals || equals == text || !mfa_parse(equals + 1, &tier->mfa)) {
+    if (!equals || equals == text || !take_function(equals + 1, &tier->mfa, &tier->blind)) {
         return wrong("tier", text,
                      "NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2 or db=MyApp.Repo.all/2");
     }
@@ -151,13 +167,8 @@ static int take_entry(struct attach_options *o, const char *text) {
     if (o->trace.entry_count == SHIM_ENTRIES) {
         return wrong("entry", text, "fewer entries");
     }
-    static const char blind[] = ",returns=none";
     struct shim_entry *entry = &o->entries[o->trace.entry_count];
-    char mfa[MFA_TEXT_BYTES];
-    size_t len = strlen(text), end = sizeof blind - 1;
-    entry->blind = len > end && strcmp(text + len - end, blind) == 0;
-    snprintf(mfa, sizeof mfa, "%.*s", (int)(entry->blind ? len - end : len), text);
-    if (len >= sizeof mfa || !mfa_parse(mfa, &entry->mfa)) {
+    if (!take_function(text, &entry->mfa, &entry->blind)) {
         return wrong("entry", text, "MODULE:FUNCTION/ARITY, or MODULE:FUNCTION/ARITY,returns=none");
     }
     o->trace.entries = o->entries;

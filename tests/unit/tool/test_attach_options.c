@@ -57,6 +57,17 @@ static void entries(void **state) {
     assert_string_equal(o.trace.entries[2].mfa.module, "Elixir.D");
 }
 
+static void tiers(void **state) {
+    (void)state;
+    reads("--tier d=d:e/2,returns=none --tier f=D.f/1");
+    assert_int_equal(o.trace.tier_count, 3);
+    assert_false(o.trace.tiers[0].blind);
+    assert_true(o.trace.tiers[1].blind);
+    assert_string_equal(o.trace.tiers[1].mfa.function, "e");
+    assert_int_equal(o.trace.tiers[1].mfa.arity, 2);
+    assert_false(o.trace.tiers[2].blind);
+}
+
 static void identity(void **state) {
     (void)state;
     reads("--identity b:c/1:1");
@@ -146,8 +157,8 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling), cmocka_unit_test(entries),
-                                       cmocka_unit_test(identity), cmocka_unit_test(collector),
-                                       cmocka_unit_test(wrong)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling),  cmocka_unit_test(entries),
+                                       cmocka_unit_test(tiers),     cmocka_unit_test(identity),
+                                       cmocka_unit_test(collector), cmocka_unit_test(wrong)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal of this test: kprof suggest tells what to trace in a node of which it knows nothing: the command that it prints, pasted, and the file
+# that it writes give a table that names the requests. That is so where a server that it knows listens (cowboy), and where only the stacks of
+# busy processes tell. Whatever ends it, nothing of it stays in the node, and 100,000 processes do not hold it up.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/web.sh"
+
+chmod 400 "$scratch/cookie"
+mkdir "$scratch/bin"
+ln -s "$kprof" "$scratch/bin/kprof"
+pasted() { # FILE MORE: runs the command that it ends with, with more behind it, as somebody who pastes it
+  printf '%s%s\n' "$(cat "$1")" "$2" >"$scratch/pasted.sh"
+  PATH="$scratch/bin:$PATH" timeout 120 bash "$scratch/pasted.sh" >"$scratch/pasted.log" 2>&1
+}
+# suggest NODE OPTION...: into $scratch/suggested
+suggest() {
+  timeout 600 "$kprof" suggest "$@" --cookie-file "$scratch/cookie" >"$scratch/suggested" 2>"$scratch/suggest.log" ||
+    fail "kprof suggest: $(cat "$scratch/suggest.log")"
+}
+untouched() { is "$(target_eval "$node" 'scenario_left:differences("before").')" "[]" "nothing is left in the node $1"; }
+untouched_by_now() { [ "$( (trap - EXIT; target_eval "$node" 'code:which(kprof).') 2>/dev/null)" = non_existing ]; }
+
+# -- a node that only stacks tell of -------------------------------------------------------------------------------------------------
+start_collector
+name=suggest_$$
+node=$name@localhost
+start_shop "$name"
+is "$(target_eval "$node" 'scenario_left:prepare(), scenario_left:snapshot("before").')" ok "the node before"
+status=0
+"$kprof" suggest "$node" --cookie-file "$scratch/cookie" --for 200ms >"$scratch/idle" 2>&1 || status=$?
+is "$status" 10 "an idle node: nothing to suggest"
+has "$scratch/idle" "^kprof suggest: nothing to suggest: $node .* while it serves requests" "and it says what to do"
+untouched "after that"
+
+start_load --seconds 600 --clients 4 --think 2
+served() { [ "$(target_eval "$node" 'length([P || P <- erlang:ports(), {_, "tcp_inet"} <- [erlang:port_info(P, name)]]) > 4.')" = true ]; }
+wait_for 30 "clients are served" served
+is "$(target_eval "$node" 'scenario_left:snapshot("before").')" ok "the node before, with its clients"
+suggest "$node" --config-out "$scratch/suggested.config"
+cat "$scratch/suggested"
+untouched "after kprof suggest"
+has "$scratch/suggested" "^kprof attach $node --cookie-file $scratch/cookie \\\\$" "a command to be pasted"
+has "$scratch/suggested" '^  --entry shop_conn:answer/3,returns=none' "its entry is where the loop of a connection calls"
+has "$scratch/suggested" '^#   --tier shop_worker=shop_worker:handle_call/3,returns=none$' "servers at work are tiers, and have a reason"
+pasted "$scratch/suggested" " --collector 127.0.0.1:$collector_port --for 4s" || fail "the pasted command: $(cat "$scratch/pasted.log")"
+untouched "after the pasted command"
+routes() {
+  sql "SELECT count(DISTINCT identity) FROM tier_stats
+       WHERE identity IN ('read', 'search', 'order', 'update', 'create', 'delete') AND tier = 'shop_worker'"
+}
+named() { [ "$(routes)" = 6 ]; }
+wait_for 20 "the table names the shop's routes" named
+is "$(sql "SELECT count(*) FROM tier_stats WHERE identity IN ('undefined', '_other')")" 0 "and has no request without a name"
+before=$(ledger requests_complete)
+"$kprof" attach "$node" --cookie-file "$scratch/cookie" --config "$scratch/suggested.config" --collector "127.0.0.1:$collector_port" \
+  --for 2s >"$scratch/config.log" 2>&1 || fail "the configuration: $(cat "$scratch/config.log")"
+wait_for 20 "the configuration traces the same" ledger_reaches requests_complete $((before + 50))
+is "$(sql "SELECT count(*) FROM tier_stats WHERE identity IN ('undefined', '_other')")" 0 "with the same names"
+
+suggest "$node" --json
+is "$(sqlite3 :memory: "SELECT j ->> '\$.node', j ->> '\$.options[0].option', j ->> '\$.options[0].value', j ->> '\$.command' LIKE 'kprof attach %'
+  FROM (SELECT readfile('$scratch/suggested') AS j)")" "$node|entry|shop_conn:answer/3,returns=none|1" "--json"
+
+# -- however it ends -----------------------------------------------------------------------------------------------------------------
+entered() { [ "$( (trap - EXIT; target_eval "$node" 'is_pid(whereis(kprof_sup)).') 2>/dev/null)" = true ]; }
+begin() {
+  start "$scratch/ended.log" "$kprof" suggest "$node" --cookie-file "$scratch/cookie" --for 4s
+  suggest_pid=$!
+  sleep 0.7
+}
+begin
+kill -INT "$suggest_pid"
+ends "$suggest_pid" 30
+is "$status" 1 "Ctrl-C ends it"
+is "$(cat "$scratch/ended.log" | tr -d '\n')" "kprof suggest: taking kprof out of the node" "and it prints no command"
+untouched "after Ctrl-C"
+begin
+wait_for 10 "the shim is in the node" entered
+kill -KILL "$suggest_pid"
+wait_for 20 "the node takes kprof out by itself" untouched_by_now
+untouched "after kill -9"
+
+# -- somebody else traces there ------------------------------------------------------------------------------------------------------
+start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
+  --entry shop_http:handle_request/2
+attach_pid=$!
+traces() { grep -q '^tracing ' "$scratch/attach.log"; }
+wait_for 30 "another one traces" traces
+suggest "$node"
+has "$scratch/suggested" '^  --entry shop_conn:answer/3,returns=none' "a node that is traced tells the same"
+gone "$attach_pid" && fail "the other one has ended"
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+untouched "after both"
+
+# -- a large node --------------------------------------------------------------------------------------------------------------------
+is "$(target_eval "$node" '
+  P = spawn(fun() -> [spawn_link(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 100000)], receive stop -> ok end end),
+  register(scenario_crowd, P).')" true "100,000 processes are spawned"
+crowded() { [ "$(target_eval "$node" 'erlang:system_info(process_count) > 100000.')" = true ]; }
+alone() { [ "$(target_eval "$node" 'erlang:system_info(process_count) > 1000.')" = false ]; }
+wait_for 60 "they are there" crowded
+began=$SECONDS
+suggest "$node"
+has "$scratch/suggested" '^  --entry shop_conn:answer/3,returns=none' "the busy ones among 100,000 tell the same"
+timely $((SECONDS - began)) -le 12 "in some seconds"
+is "$(target_eval "$node" 'exit(whereis(scenario_crowd), kill).')" true "they are killed"
+wait_for 60 "they are gone" alone
+untouched "after that"
+kill -TERM "$load_pid" 2>/dev/null || true
+
+# -- a server that is known: cowboy, as Debian's rabbitmq-server brings it ------------------------------------------------------------
+debian rabbitmq-server
+plugins=$(echo "$root"/usr/lib/rabbitmq/lib/rabbitmq_server-*/plugins)
+name=suggest_cowboy_$$ serve_options='#{stream_handlers => [cowboy_stream_h]}'
+node=$name@localhost
+serve scenario_web_cowboy kprof_cowboy -- -pa "$plugins"/cowboy-*/ebin "$plugins"/cowlib-*/ebin "$plugins"/ranch-*/ebin
+ask /users/1
+suggest "$node" --for 100ms
+cat "$scratch/suggested"
+has "$scratch/suggested" '^#       a cowboy listens: scenario_web_cowboy; it runs each request in this function$' "a listener is the reason"
+rm -f "$scratch/seen" "$scratch/pasted.log"
+before=$(ledger requests_complete)
+pasted "$scratch/suggested" " --collector 127.0.0.1:$collector_port --for 6s" & pasted=$!
+traces() { grep -qs '^tracing ' "$scratch/pasted.log"; }
+wait_for 30 "the pasted command traces" traces
+ask /users/1 /users/2 /slow
+ask -X POST /users/1
+wait "$pasted" || fail "the pasted command: $(cat "$scratch/pasted.log")"
+wait_for 20 "the requests are in the database" ledger_reaches requests_complete $((before + 4))
+is "$(sql "SELECT identity, tier, sum(calls) FROM tier_stats WHERE resolution_s = 10 AND node LIKE '$name@%' AND identity <> '_total'
+           GROUP BY 1, 2 ORDER BY 1, 2" | grep -v _total)" \
+  $'GET /scenario_web_cowboy|cowboy_stream_h:request_process/3|3\nGET /scenario_web_cowboy|handler|3
+POST /scenario_web_cowboy|cowboy_stream_h:request_process/3|1\nPOST /scenario_web_cowboy|handler|1' "it names method and handler"
+stop_collector
+intact
