@@ -74,6 +74,14 @@ static bool put_entries(ei_x_buff *x, const struct shim_options *o) {
     return good && put_nil(x);
 }
 
+static bool put_presets(ei_x_buff *x, const char *const *presets, uint32_t count) {
+    bool good = put_list(x, (int)count);
+    for (uint32_t i = 0; good && i < count; i++) {
+        good = put_binary(x, slice_text(presets[i]));
+    }
+    return good && put_nil(x);
+}
+
 static bool put_identity(ei_x_buff *x, const struct shim_options *o) {
     return o->identity
                ? put_tuple(x, 2) && put_mfa(x, o->identity) && put_number(x, o->identity_argument)
@@ -121,6 +129,9 @@ static bool put_options(ei_x_buff *x, const struct shim_options *o) {
     }
     if (o->entry_count > 0) {
         good = good && put_key(x, "entry") && put_entries(x, o);
+    }
+    if (o->preset_count > 0) {
+        good = good && put_key(x, "preset") && put_presets(x, o->presets, o->preset_count);
     }
     if (o->identity || o->identity_fun) {
         good = good && put_key(x, "identity") && put_identity(x, o);
@@ -353,14 +364,18 @@ static bool take_suggestions(struct cursor *c, struct shim_suggestions *out) {
     return !c->failed;
 }
 
-bool shim_suggest(struct dist_node *n, uint32_t for_ms, struct shim_suggestions *out,
-                  struct dist_error *e) {
+bool shim_suggest(struct dist_node *n, uint32_t for_ms, const char *const *presets,
+                  uint32_t preset_count, struct shim_suggestions *out, struct dist_error *e) {
     ei_x_buff x;
     struct slice answer;
     struct shim_told ignored;
-    bool good = ei_x_new(&x) == 0 && put_list(&x, 1) && put_number(&x, for_ms) && put_nil(&x);
+    bool good =
+        ei_x_new(&x) == 0 && put_list(&x, 1) &&
+        (preset_count > 0 ? put_presets(&x, presets, preset_count) : put_number(&x, for_ms)) &&
+        put_nil(&x);
     *out = (struct shim_suggestions){.bytes = buffer_make(CHANNEL_BYTES)};
-    if (!call(n, "kprof_suggest", "look", &x, good, SUGGEST_MS, &answer, e)) {
+    if (!call(n, "kprof_suggest", preset_count > 0 ? "presets" : "look", &x, good, SUGGEST_MS,
+              &answer, e)) {
         return false;
     }
     if (!buffer_append(&out->bytes, answer.data, answer.len)) {

@@ -9,7 +9,7 @@
 #include "dist/node.h"
 
 enum { SHIM_TIERS = 256, SHIM_ENTRIES = 32, SHIM_LINES_BYTES = 8192, SHIM_HOST_BYTES = 256 };
-enum { SHIM_SUGGESTED = 128, SHIM_NOTES = 16 };
+enum { SHIM_SUGGESTED = 128, SHIM_NOTES = 16, SHIM_PRESETS = 8 };
 
 struct shim_tier {
     struct slice name; // UTF-8
@@ -36,6 +36,8 @@ struct shim_options {
     uint32_t tier_count;
     const struct shim_entry *entries;
     uint32_t entry_count;
+    const char *const *presets; // as people write them
+    uint32_t preset_count;
     const char *identity_fun;   // Erlang text, or
     const struct mfa *identity; // a function, whose
     uint32_t identity_argument; // argument is the identity, 1 the first
@@ -102,7 +104,8 @@ struct shim_suggestions {
 };
 
 // Asks a node that was entered what to trace in it. It looks at its stacks for so many ms, 4000 at
-// most. False with *e. out is to be freed in either case.
-bool shim_suggest(struct dist_node *n, uint32_t for_ms, struct shim_suggestions *out,
-                  struct dist_error *e);
+// most; or tells what presets stand for, if there are some. False with *e. out is to be freed in
+// either case.
+bool shim_suggest(struct dist_node *n, uint32_t for_ms, const char *const *presets,
+                  uint32_t preset_count, struct shim_suggestions *out, struct dist_error *e);
 void shim_suggestions_free(struct shim_suggestions *s);

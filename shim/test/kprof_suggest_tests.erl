@@ -65,7 +65,7 @@ phoenix_facts() ->
         endpoints => ['Elixir.MyAppWeb.Endpoint'],
         routers => [{'Elixir.MyAppWeb.Router', ['Elixir.MyAppWeb.UserController']}],
         plugs => ['Elixir.MyAppWeb.Router'],
-        repos => [{'Elixir.MyApp.Repo', 'Elixir.Ecto.Adapters.Postgres'}],
+        repos => [{'Elixir.MyApp.Repo', [{all, 2}, {get, 3}, {x, 1}]}],
         listeners => [
             #{
                 name => <<"http">>,
@@ -88,7 +88,13 @@ phoenix_test() ->
         ],
         lists:sublist(tiers(S), 3)
     ),
-    ?assert(lists:member({<<"repo_all">>, {'Elixir.MyApp.Repo', all, 2}}, tiers(S))),
+    ?assertEqual(
+        [
+            {<<"repo_all">>, {'Elixir.MyApp.Repo', all, 2}},
+            {<<"repo_get">>, {'Elixir.MyApp.Repo', get, 3}}
+        ],
+        lists:nthtail(3, tiers(S))
+    ),
     ?assertEqual(
         {<<"GET">>, <<"/users/:id">>},
         named(S, ?ROUTER, [conn([<<"users">>, <<"1">>]), #{route => <<"/users/:id">>}, p, q, r])
@@ -167,6 +173,57 @@ ejabberd_test() ->
     ?assertEqual(<<"register">>, named(S, Api, [[<<"register">>], request])),
     ?assertEqual(iq, named(S, Stanza, [{iq, <<"1">>, get}, state])),
     ?assertEqual([], entries(suggest(#{functions => [Api, Stanza]}))).
+
+%% --- presets ---
+
+presets(Presets, Facts) -> kprof_suggest_rules:presets(Presets, facts(Facts)).
+
+preset_test() ->
+    {ok, Phoenix} = presets([{phoenix, 'Elixir.MyAppWeb.Endpoint'}], phoenix_facts()),
+    ?assertEqual([{'Elixir.MyAppWeb.Endpoint', call, 2}], entries(Phoenix)),
+    ?assertNot(lists:keymember(<<"db">>, 1, tiers(Phoenix))),
+    {ok, Both} = presets([{phoenix, undefined}, {ecto, 'Elixir.MyApp.Repo'}], phoenix_facts()),
+    ?assertEqual(entries(Phoenix), entries(Both)),
+    ?assertEqual(tiers(suggest(phoenix_facts())), tiers(Both)),
+    {ok, Ecto} = presets([{ecto, undefined}], phoenix_facts()),
+    ?assertEqual([], entries(Ecto)),
+    {ok, Cowboy} = presets([{cowboy, undefined}], #{}),
+    ?assertEqual([{cowboy_stream_h, request_process, 3}], entries(Cowboy)),
+    {ok, Rabbit} = presets([{rabbitmq, undefined}], rabbitmq_facts()),
+    ?assertEqual(entries(suggest(rabbitmq_facts())), entries(Rabbit)).
+
+refused_preset_test_() ->
+    [
+        ?_assertMatch({error, _}, presets([Preset], #{}))
+     || Preset <- [
+            {phoenix, undefined},
+            {phoenix, lists},
+            {ecto, undefined},
+            {ecto, lists},
+            {rabbitmq, undefined},
+            {ejabberd, undefined},
+            {ejabberd, lists},
+            {cowboy, lists},
+            {undefined, undefined},
+            {something, undefined}
+        ]
+    ].
+
+%% Texts as people write them, in a node that has none of it.
+preset_text_test() ->
+    ?assertMatch(
+        {error, config, <<"--preset phoenix=No.Such: there is no such module">>},
+        kprof_suggest:presets([<<"phoenix=No.Such">>])
+    ),
+    ?assertMatch(
+        {error, config, <<"--preset: want ", _/binary>>}, kprof_suggest:presets([<<"x">>])
+    ),
+    ?assertMatch(
+        {suggested, [{<<"entry">>, _, _} | _], _, []}, kprof_suggest:presets([<<"cowboy">>])
+    ),
+    ?assertEqual({ok, []}, kprof_suggest:options([])),
+    {ok, Options} = kprof_suggest:options([<<"cowboy">>]),
+    ?assertEqual([{cowboy_stream_h, request_process, 3}], proplists:get_value(entry, Options)).
 
 %% --- stacks ---
 

@@ -3,6 +3,7 @@
 # Goal of this test: kprof suggest tells what to trace in a node of which it knows nothing: the command that it prints, pasted, and the file
 # that it writes give a table that names the requests. That is so where a server that it knows listens (cowboy), and where only the stacks of
 # busy processes tell. Whatever ends it, nothing of it stays in the node, and 100,000 processes do not hold it up.
+# A preset is the same without looking.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/web.sh"
@@ -134,5 +135,33 @@ is "$(sql "SELECT identity, tier, sum(calls) FROM tier_stats WHERE resolution_s 
            GROUP BY 1, 2 ORDER BY 1, 2" | grep -v _total)" \
   $'GET /scenario_web_cowboy|cowboy_stream_h:request_process/3|3\nGET /scenario_web_cowboy|handler|3
 POST /scenario_web_cowboy|cowboy_stream_h:request_process/3|1\nPOST /scenario_web_cowboy|handler|1' "it names method and handler"
+
+# -- presets -------------------------------------------------------------------------------------------------------------------------
+suggest "$node" --preset cowboy
+has "$scratch/suggested" '^  --entry cowboy_stream_h:request_process/3 ' "a preset is shown"
+before=$(ledger requests_complete)
+start "$scratch/preset.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
+  --preset cowboy --tier store=scenario_web:store/1,returns=none --tier handler=cowboy_handler:execute/2
+attach_pid=$!
+traces() { grep -qs '^tracing .* 1 entry, 2 tiers' "$scratch/preset.log"; }
+wait_for 30 "a preset, to which a tier is added, and of which one is replaced" traces
+ask -X PUT /users/1
+wait_for 20 "its request is in the database" ledger_reaches requests_complete $((before + 1))
+kill -INT "$attach_pid"
+ends "$attach_pid" 20
+is "$(sql "SELECT tier, sum(calls) FROM tier_stats WHERE resolution_s = 10 AND identity = 'PUT /scenario_web_cowboy' GROUP BY 1 ORDER BY 1")" \
+  $'_total|1\ncowboy_stream_h:request_process/3|1\nhandler|1\nstore|1' "it has the preset's name and tiers, and the added one"
+refuses() { # STATUS PATTERN OPTION...
+  local status=0 want=$1 pattern=$2
+  shift 2
+  "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" "$@" >"$scratch/refusal.log" 2>&1 ||
+    status=$?
+  is "$status" "$want" "refused: $*"
+  has "$scratch/refusal.log" "$pattern" "and why"
+}
+refuses 6 'nothing of ejabberd runs there' --preset ejabberd
+refuses 6 'there is no such module' --preset phoenix=MyApp.Endpoint
+refuses 6 'lists is no Phoenix endpoint' --preset phoenix=lists
+refuses 6 'there is no such function, but scenario_web:store/1' --tier store=scenario_web:stor/1,returns=none
 stop_collector
 intact

@@ -21,6 +21,7 @@ struct attach_options {
     struct shim_options trace; // points into the rest
     struct shim_tier tiers[SHIM_TIERS];
     struct shim_entry entries[SHIM_ENTRIES];
+    const char *presets[SHIM_PRESETS];
     struct mfa identity;
     const char *config_name;
     struct buffer files[ATTACH_FILES]; // the texts of the configuration and of TLS's files
@@ -45,6 +46,10 @@ int attach_one_node(int argc, char **argv);
 // on stderr.
 int attach_read_node(const char *command, const char *node, const char *cookie_file,
                      struct dist_name *name, char cookie[COOKIE_BYTES], char *warning);
+// Adds the value of a --preset, which must stay, to presets. EXIT_SUCCESS, or EXIT_USAGE and has
+// told why.
+int attach_take_preset(const char *command, const char *text, const char **presets,
+                       uint32_t *count);
 // Our own name in the distribution, one for each process.
 const char *attach_own_name(void);
 

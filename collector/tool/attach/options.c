@@ -40,6 +40,10 @@ const char attach_help[] =
     "                          without a name. An Erlang fun as text can look into arguments:\n"
     "                          'fun({shop_http, handle, [Route | _]}) -> Route; (_) ->\n"
     "                          undefined end'\n"
+    "  --preset WHAT           entry, tiers and identity of what is known: phoenix, ecto, cowboy,\n"
+    "                          rabbitmq or ejabberd; with their modules phoenix=MyApp.Endpoint and\n"
+    "                          ecto=MyApp.Repo. It may be given more than once. --tier and --entry\n"
+    "                          add to it; kprof suggest NODE --preset WHAT shows it\n"
     "  --sample N|R/s          trace one request in N, or at most R requests a second. R/s does\n"
     "                          not go with --entry\n"
     "  --config FILE           the options of kprof:start_trace/1 as Erlang terms: each one, or\n"
@@ -176,6 +180,15 @@ static int take_entry(struct attach_options *o, const char *text) {
     return EXIT_SUCCESS;
 }
 
+int attach_take_preset(const char *command, const char *text, const char **presets,
+                       uint32_t *count) {
+    if (*count == SHIM_PRESETS) {
+        return command_fail(command, EXIT_USAGE, "--preset %s: want fewer presets", text);
+    }
+    presets[(*count)++] = text;
+    return EXIT_SUCCESS;
+}
+
 static int take_identity(struct attach_options *o, const char *text) {
     const char *start = text + strspn(text, " \t\n");
     if (strncmp(start, "fun", 3) == 0 && strchr("( \t\n", start[3])) {
@@ -215,6 +228,9 @@ static int take(void *to, int option, const char *value) {
         return take_identity(o, value);
     case 's':
         return take_sample(o, value);
+    case 'p':
+        o->trace.presets = o->presets;
+        return attach_take_preset("attach", value, o->presets, &o->trace.preset_count);
     case 'F':
         return text_duration_parse(value, &o->for_ns) && o->for_ns > 0
                    ? EXIT_SUCCESS
@@ -314,20 +330,25 @@ static int choose_collector(struct attach_options *o) {
 }
 
 static int check(const struct attach_options *o) {
+    if (o->config_name && o->trace.preset_count > 0) {
+        return command_fail("attach", EXIT_USAGE,
+                            "--config and --preset exclude each other: the file names the tiers");
+    }
     if (o->config_name && o->trace.tier_count > 0) {
         return command_fail("attach", EXIT_USAGE,
                             "--config and --tier exclude each other: the file names the tiers");
     }
-    bool nothing = !o->config_name && o->trace.tier_count == 0 && o->trace.entry_count == 0;
+    bool nothing = !o->config_name && o->trace.tier_count == 0 && o->trace.entry_count == 0 &&
+                   o->trace.preset_count == 0;
     if (nothing && !o->no_tiers) {
-        return command_fail(
-            "attach", EXIT_USAGE,
-            "what is to be traced? Say --tier, --entry or --config (--help tells more)");
+        return command_fail("attach", EXIT_USAGE,
+                            "what is to be traced? Say --tier, --entry, --preset or --config, or "
+                            "ask kprof suggest (--help tells more)");
     }
     if (o->no_tiers && !nothing) {
         return command_fail("attach", EXIT_USAGE,
-                            "--no-tiers traces nothing: it goes with none of --tier, --entry and "
-                            "--config");
+                            "--no-tiers traces nothing: it goes with none of --tier, --entry, "
+                            "--preset and --config");
     }
     if (o->trace.per_second > 0 && o->trace.entry_count > 0) { // the node would say so, too
         return command_fail(
@@ -355,6 +376,7 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
         {"tier", required_argument, NULL, 't'},
         {"entry", required_argument, NULL, 'e'},
         {"identity", required_argument, NULL, 'i'},
+        {"preset", required_argument, NULL, 'p'},
         {"sample", required_argument, NULL, 's'},
         {"config", required_argument, NULL, 'f'},
         {"for", required_argument, NULL, 'F'},

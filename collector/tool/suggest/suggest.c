@@ -26,6 +26,8 @@ const char suggest_help[] =
     "the busiest processes do, so run it while NODE serves requests. Nothing is traced meanwhile,\n"
     "and nothing stays in NODE.\n"
     "\n"
+    "  --preset WHAT       print what this preset of kprof attach stands for in NODE instead; may be\n"
+    "                      given more than once\n"
     "  --for TIME          look at the busiest processes for so long, 4s at most (default: 3s)\n"
     "  --config-out FILE   write the same for kprof attach --config FILE\n"
     "  --json              one JSON object instead of the text\n"
@@ -38,6 +40,8 @@ struct options {
     struct dist_name node;
     char cookie[COOKIE_BYTES];
     const char *cookie_file, *config_out;
+    const char *presets[SHIM_PRESETS];
+    uint32_t preset_count;
     uint32_t for_ms;
     bool json;
 };
@@ -58,6 +62,8 @@ static int take(void *to, int option, const char *value) {
     switch (option) {
     case 'F':
         return take_time(value, &o->for_ms);
+    case 'p':
+        return attach_take_preset("suggest", value, o->presets, &o->preset_count);
     case 'c':
         o->config_out = value;
         break;
@@ -73,6 +79,7 @@ static int take(void *to, int option, const char *value) {
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
         {"for", required_argument, NULL, 'F'},
+        {"preset", required_argument, NULL, 'p'},
         {"config-out", required_argument, NULL, 'c'},
         {"cookie-file", required_argument, NULL, 'k'},
         {"json", no_argument, NULL, 'j'},
@@ -123,7 +130,7 @@ static void catch_signals(void) {
 // -- the whole ------------------------------------------------------------------------------------
 
 // Whoever traces there has brought what answers: it is asked as a guest, and nothing is taken out.
-static bool look(struct dist_node *n, uint32_t for_ms, struct shim_suggestions *s,
+static bool look(struct dist_node *n, const struct options *o, struct shim_suggestions *s,
                  struct dist_error *e) {
     struct shim_told told;
     struct dist_error why;
@@ -131,7 +138,7 @@ static bool look(struct dist_node *n, uint32_t for_ms, struct shim_suggestions *
     if (!ours && e->status != DIST_BUSY) {
         return false;
     }
-    bool good = shim_suggest(n, for_ms, s, &why);
+    bool good = shim_suggest(n, o->for_ms, o->presets, o->preset_count, s, &why);
     if (!good && ours) {
         *e = why; // else what is in the way is told
     }
@@ -201,7 +208,7 @@ int suggest_main(int argc, char **argv) {
         return command_fail("suggest", (int)e.status, "%s", e.text);
     }
     catch_signals();
-    bool good = look(&node, o.for_ms, &s, &e);
+    bool good = look(&node, &o, &s, &e);
     dist_node_disconnect(&node);
     if (stops > 0) {
         status = EXIT_FAILURE;

@@ -20,13 +20,15 @@
 %% identity function that gives argument N of a function, and `{identity, Text}' for the one that
 %% the text evaluates to. What is named there must be on this node, unless `{wait, true}' says that
 %% it may come: the names in a configuration have been used before, those of a command line are
-%% typed.
+%% typed. `{preset, Texts}' is what {@link kprof_suggest} makes of them; the others go before it.
 -spec start(binary(), [{atom(), term()}]) -> answer().
-start(Config, Given) ->
+start(Config, Given0) ->
     try
+        Preset = preset(proplists:get_value(preset, Given0, [])),
+        Given = [added(Option, Preset) || Option <- lists:keydelete(preset, 1, Given0)],
         Options = lists:foldl(
             fun(Option, All) -> [Option | [O || O <- All, not overridden(O, [Option])]] end,
-            parsed("the configuration file, ", Config),
+            parsed("the configuration file, ", Config) ++ Preset,
             [given(Option) || Option <- Given]
         ),
         _ =
@@ -47,8 +49,30 @@ start(Config, Given) ->
         end
     catch
         throw:{error, What, Why} ->
-            {error, config, <<(unicode:characters_to_binary(What))/binary, (text(Why))/binary>>}
+            {error, config, <<(unicode:characters_to_binary(What))/binary, (text(Why))/binary>>};
+        throw:{preset, Status, Why} ->
+            {error, Status, Why}
     end.
+
+preset(Texts) ->
+    case kprof_suggest:options(Texts) of
+        {ok, Options} -> Options;
+        {error, Status, Why} -> throw({preset, Status, Why})
+    end.
+
+%% Entries and tiers are added to those of a preset, of which those give way that are given.
+added({Key, Given}, Preset) when Key =:= entry; Key =:= tier_config ->
+    Same = fun(Of) -> lists:any(fun(One) -> is_same(Key, One, Of) end, Given) end,
+    {Key, [Of || Of <- proplists:get_value(Key, Preset, []), not Same(Of)] ++ Given};
+added(Option, _) ->
+    Option.
+
+is_same(entry, One, Other) -> entered(One) =:= entered(Other);
+is_same(tier_config, One, Other) ->
+    element(1, One) =:= element(1, Other) orelse element(2, One) =:= element(2, Other).
+
+entered({{_, _, _} = MFA, _}) -> MFA;
+entered(MFA) -> MFA.
 
 %% @doc Whether the text of a configuration file says of a collector where it is or how it is
 %% entered: the tool looks for none then. Also when it cannot be evaluated: {@link start/2} tells
@@ -66,15 +90,10 @@ names_collector(Config) ->
     end.
 
 named(Given) ->
-    [{["--tier ", Name, "="], MFA} || {tier_config, Tiers} <- Given, {Name, MFA} <- Tiers] ++
-        [
-            {"--entry ",
-                case Entry of
-                    {{_, _, _} = MFA, _} -> MFA;
-                    MFA -> MFA
-                end}
-         || {entry, Entries} <- Given, Entry <- Entries
-        ].
+    [
+        {["--tier ", element(1, Tier), "="], element(2, Tier)}
+     || {tier_config, Tiers} <- Given, Tier <- Tiers
+    ] ++ [{"--entry ", entered(Entry)} || {entry, Entries} <- Given, Entry <- Entries].
 
 is_there({Option, MFA}) ->
     case kprof_nearest:missing(MFA) of
@@ -98,12 +117,7 @@ names({{_, _, _} = MFA, N}, Options) ->
                 Of
              || {entry, Entries} <- Options,
                 Entry <- lists:flatten([Entries]),
-                {_, _, _} = Of <- [
-                    case Entry of
-                        {Entered, _} -> Entered;
-                        _ -> Entry
-                    end
-                ]
+                {_, _, _} = Of <- [entered(Entry)]
             ],
     lists:member(MFA, Traced) orelse
         throw({error, "", {names_nothing, MFA, N, lists:usort(Traced)}});

@@ -6,7 +6,7 @@
 %% The node comes first: what looks at it has a heap of bounded size and a time, and leaves nothing.
 -module(kprof_suggest).
 
--export([look/1, preset/1, answer/1]).
+-export([look/1, presets/1, options/1, answer/1]).
 
 -export_type([answer/0]).
 
@@ -43,30 +43,51 @@ stacks(Ms) ->
         {error, Why} -> {[], [["stacks were not looked at: ", Why]]}
     end.
 
-%% @doc What a preset stands for there, its text as the command line has it.
--spec preset(binary()) -> answer().
-preset(Text) ->
-    case preset_of(binary:split(Text, <<"=">>)) of
-        {ok, Preset} ->
+%% @doc What presets stand for there, their texts as the command line has them.
+-spec presets([binary()]) -> answer().
+presets(Texts) ->
+    case suggested(Texts) of
+        {ok, Suggestion} -> answer(Suggestion);
+        Error -> Error
+    end.
+
+%% @doc The same as options of `start_trace'.
+-spec options([binary()]) -> {ok, [term()]} | {error, kprof_attach:status(), binary()}.
+options([]) ->
+    {ok, []};
+options(Texts) ->
+    case presets(Texts) of
+        {suggested, _, Config, _} -> kprof_options:parse(Config);
+        Error -> Error
+    end.
+
+suggested(Texts) ->
+    case lists:partition(fun(P) -> is_tuple(P) end, [preset(Text) || Text <- Texts]) of
+        {Presets, []} ->
+            %% a module that nobody has used yet is loaded by now
             case
                 within(?FACTS_MS, fun() ->
                     kprof_suggest_facts:gather(kprof_suggest_rules:wanted())
                 end)
             of
-                {ok, Facts} -> of_preset(kprof_suggest_rules:preset(Preset, Facts));
+                {ok, Facts} -> of_presets(kprof_suggest_rules:presets(Presets, Facts));
                 {error, Why} -> {error, other, <<"cannot look at it: ", Why/binary>>}
             end;
-        error ->
-            {error, config, <<"--preset ", Text/binary, ": no such module is there">>}
+        {_, [Text | _]} ->
+            {error, config, <<"--preset ", Text/binary, ": there is no such module">>}
     end.
 
-preset_of([Name]) ->
-    {ok, {known(Name), undefined}};
-preset_of([Name, Module]) ->
-    %% as Elixir or as Erlang writes it; no atom is made of what is not there
-    case [M || Try <- [<<"Elixir.", Module/binary>>, Module], M <- [known(Try)], is_there(M)] of
-        [M | _] -> {ok, {known(Name), M}};
-        [] -> error
+%% The text itself where its module is not there.
+preset(Text) ->
+    case binary:split(Text, <<"=">>) of
+        [Name] ->
+            {known(Name), undefined};
+        [Name, Module] ->
+            %% as Elixir or as Erlang writes it
+            case [M || Try <- [<<"Elixir.", Module/binary>>, Module], M <- there(Try)] of
+                [M | _] -> {known(Name), M};
+                [] -> Text
+            end
     end.
 
 known(Name) ->
@@ -76,11 +97,15 @@ known(Name) ->
         error:_ -> undefined
     end.
 
-is_there(undefined) -> false;
-is_there(M) -> code:ensure_loaded(M) =:= {module, M}.
+%% The operator's text: it may name a module that is not loaded yet.
+there(Name) when byte_size(Name) =< 255 ->
+    M = binary_to_atom(Name),
+    [M || code:ensure_loaded(M) =:= {module, M}];
+there(_) ->
+    [].
 
-of_preset({ok, Suggestion}) -> answer(Suggestion);
-of_preset({error, Why}) -> {error, config, text(["--preset: ", Why])}.
+of_presets({ok, Suggestion}) -> {ok, Suggestion};
+of_presets({error, Why}) -> {error, config, text(["--preset: ", Why])}.
 
 %% A process of its own does it, which may use so much time and memory.
 within(Ms, Do) ->

@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What this node runs, as far as it can be seen without asking anybody: loaded modules and
-%% what they export, the listeners in ranch's table, registered names. Constant functions that
-%% Phoenix and Ecto write into the application's modules are called (`__routes__/0',
-%% `__adapter__/0'); nothing else of the application is.
+%% what they export, the listeners in ranch's table, registered names. Of the application
+%% `__routes__/0' is called, a constant that Phoenix writes into its routers, and nothing else.
 -module(kprof_suggest_facts).
 
 -export([gather/1]).
@@ -27,7 +26,8 @@
     endpoints := [module()],
     routers := [{module(), Controllers :: [module()]}],
     plugs := [module()],
-    repos := [{module(), Adapter :: atom()}],
+    % with what they export
+    repos := [{module(), [{atom(), arity()}]}],
     elli := [module()],
     registered := [atom()],
     % that were asked for and are there
@@ -53,7 +53,7 @@ gather(Wanted) ->
         routers => [{M, controllers(M)} || M <- Routers],
         plugs => Exporting([{match, 2}, {dispatch, 2}, {call, 2}, {init, 1}]),
         repos => [
-            {M, constant(M, '__adapter__')}
+            {M, M:module_info(exports)}
          || M <- Exporting([{'__adapter__', 0}, {get_dynamic_repo, 0}])
         ],
         elli => [
@@ -84,13 +84,6 @@ behaves(M, Behaviour) ->
         end,
         M:module_info(attributes)
     ).
-
-constant(M, F) ->
-    try
-        M:F()
-    catch
-        _:_ -> undefined
-    end.
 
 controllers(Router) ->
     try

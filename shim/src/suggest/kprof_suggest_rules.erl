@@ -4,7 +4,7 @@
 %% rules for what only stacks tell.
 -module(kprof_suggest_rules).
 
--export([wanted/0, suggest/1, preset/2]).
+-export([wanted/0, suggest/1, presets/2]).
 
 -export_type([suggestion/0, entry/0, tier/0]).
 
@@ -27,6 +27,15 @@
 -define(HANDLER, {cowboy_handler, execute, 2}).
 -define(ROUTER, {'Elixir.Phoenix.Router', '__call__', 5}).
 -define(RENDER, {'Elixir.Phoenix.Template', render_to_iodata, 4}).
+-define(REPO, [
+    {all, 2},
+    {one, 2},
+    {get, 3},
+    {insert, 2},
+    {update, 2},
+    {delete, 2},
+    {transaction, 2}
+]).
 -define(CHECKOUT, {'Elixir.DBConnection.Holder', checkout, 3}).
 -define(QUERY, {'Elixir.DBConnection.Holder', handle, 4}).
 
@@ -48,31 +57,52 @@ suggest(Facts) ->
         fun() -> nothing() end
     ]),
     Known = lists:foldl(fun(System, S) -> both(S, system(System, Facts)) end, Fronts, systems()),
-    With = both(Known, database([Repo || {Repo, _} <- maps:get(repos, Facts)], Facts)),
+    With = both(Known, database(maps:get(repos, Facts), Facts)),
     case With of
         #{entries := []} -> both(kprof_suggest_servers:suggest(Facts), With);
         _ -> With
     end.
 
-%% @doc What a preset stands for: its name, and behind `=' a module or nothing.
--spec preset({atom(), module() | undefined}, kprof_suggest_facts:facts()) ->
+%% @doc What presets stand for, each its name, and behind `=' a module or nothing.
+-spec presets([{atom(), module() | undefined}], kprof_suggest_facts:facts()) ->
     {ok, suggestion()} | {error, iolist()}.
+presets(Presets, Facts) ->
+    lists:foldl(
+        fun
+            (Preset, {ok, Before}) ->
+                case preset(Preset, Facts) of
+                    {ok, Suggestion} -> {ok, both(Before, Suggestion)};
+                    Error -> Error
+                end;
+            (_, Error) ->
+                Error
+        end,
+        {ok, nothing()},
+        Presets
+    ).
+
 preset({phoenix, undefined}, #{endpoints := []}) ->
     {error, "no Phoenix endpoint is loaded: say phoenix=MyApp.Endpoint"};
 preset({phoenix, undefined}, #{endpoints := Endpoints} = Facts) ->
     {ok, phoenix(Endpoints, Facts)};
-preset({phoenix, Endpoint}, Facts) ->
-    {ok, phoenix([Endpoint], Facts)};
+preset({phoenix, Endpoint}, #{endpoints := Endpoints} = Facts) ->
+    case lists:member(Endpoint, Endpoints) of
+        true -> {ok, phoenix([Endpoint], Facts)};
+        false -> {error, [kprof_mfa:atom(Endpoint), " is no Phoenix endpoint"]}
+    end;
 preset({ecto, undefined}, #{repos := []}) ->
     {error, "no Ecto repository is loaded: say ecto=MyApp.Repo"};
 preset({ecto, undefined}, #{repos := Repos} = Facts) ->
-    {ok, database([Repo || {Repo, _} <- Repos], Facts)};
-preset({ecto, Repo}, Facts) ->
-    {ok, database([Repo], Facts)};
+    {ok, database(Repos, Facts)};
+preset({ecto, Repo}, #{repos := Repos} = Facts) ->
+    case lists:keyfind(Repo, 1, Repos) of
+        false -> {error, [kprof_mfa:atom(Repo), " is no Ecto repository"]};
+        Found -> {ok, database([Found], Facts)}
+    end;
 preset({cowboy, undefined}, Facts) ->
     {ok, by_handler("asked for by the preset cowboy", Facts)};
 preset({Name, undefined}, Facts) ->
-    case lists:keyfind(Name, 1, presets()) of
+    case lists:keyfind(Name, 1, of_systems()) of
         {_, Keys} ->
             found(
                 Name,
@@ -96,7 +126,7 @@ preset({Name, undefined}, Facts) ->
 preset(_, _) ->
     {error, unknown()}.
 
-presets() -> [{rabbitmq, [rabbit_mgmt_sup, rabbit_sup]}, {ejabberd, [ejabberd_sup]}].
+of_systems() -> [{rabbitmq, [rabbit_mgmt_sup, rabbit_sup]}, {ejabberd, [ejabberd_sup]}].
 
 unknown() ->
     "want phoenix[=MyApp.Endpoint], ecto[=MyApp.Repo], cowboy, rabbitmq or ejabberd".
@@ -310,13 +340,13 @@ database(Repos, Facts) ->
         ) ++ lists:append([repo(Repo) || Repo <- lists:sublist(Repos, ?MOST_ENDPOINTS)])
     }.
 
-repo(Repo) ->
+repo({Repo, Exports}) ->
     Name = short(Repo),
     [
         {<<Name/binary, $_, (atom_to_binary(F))/binary>>, {Repo, F, A}, none, [
             "of the Ecto repository ", kprof_mfa:atom(Repo)
         ]}
-     || {F, A} <- [{all, 2}, {one, 2}, {insert, 2}, {update, 2}, {transaction, 2}]
+     || {F, A} = FA <- ?REPO, lists:member(FA, Exports)
     ].
 
 %% --- the pieces ---

@@ -68,6 +68,14 @@ static void tiers(void **state) {
     assert_false(o.trace.tiers[2].blind);
 }
 
+static void presets(void **state) {
+    (void)state;
+    reads("--preset phoenix=A.B --preset ecto");
+    assert_int_equal(o.trace.preset_count, 2);
+    assert_string_equal(o.trace.presets[0], "phoenix=A.B");
+    assert_string_equal(o.trace.presets[1], "ecto");
+}
+
 static void identity(void **state) {
     (void)state;
     reads("--identity b:c/1:1");
@@ -157,8 +165,9 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling),  cmocka_unit_test(entries),
-                                       cmocka_unit_test(tiers),     cmocka_unit_test(identity),
-                                       cmocka_unit_test(collector), cmocka_unit_test(wrong)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling), cmocka_unit_test(entries),
+                                       cmocka_unit_test(tiers),    cmocka_unit_test(presets),
+                                       cmocka_unit_test(identity), cmocka_unit_test(collector),
+                                       cmocka_unit_test(wrong)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
