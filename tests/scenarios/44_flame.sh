@@ -71,7 +71,7 @@ traces() {
 profile() {
   local round=$1 live more
   is "$(target_eval "$node" 'scenario_flame_spin:forget().')" ok "the truth is new"
-  start "$scratch/live.log" "$kprof" flame "$node" "${at[@]}" --db "$db" --requests 10 --module scenario_flame --for 60s \
+  start "$scratch/live.log" "$kprof" flame "$node" "${at[@]}" --db "$db" --requests 10 --module scenario_flame --for 300s \
     --out "$scratch/x.svg" --out "$scratch/x.collapsed" --out "$scratch/x.speedscope.json" --out "$scratch/x.callgrind" \
     --out "$scratch/x.perf.txt"
   live=$!

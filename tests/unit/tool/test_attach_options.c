@@ -119,7 +119,7 @@ static void wrong(void **state) {
     } cases[] = {
         {"", "which node? Say name@host"},
         {"n m", "one node at a time"},
-        {"n", "what is to be traced? Say --tier, --entry or --config"},
+        {"n", "what is to be traced? Say --tier, --entry, --preset or --config"},
         {"n --tier b:c/1",
          "--tier b:c/1: want NAME=MODULE:FUNCTION/ARITY, such as db=my_db:query/2"},
         {"n --entry b", "--entry b: want MODULE:FUNCTION/ARITY"},
