@@ -145,6 +145,11 @@ static void since_the_one_before(void **state) {
     at(&t, 1);
     assert_true(taken(&t));
     assert_string_equal(viewed(&t), "1 0/0 | |");
+    // changes are since the view before, not since the first one
+    at(&t, 1);
+    look(&t, 1, STATUS_WAITING, 0, 1, 9, 0);
+    assert_true(taken(&t));
+    assert_string_equal(viewed(&t), "1 1/0 | <0.101.0> m:h/0 waiting 1+0-0 1 9(2) -1(0) |");
     end(&t);
 }
 
