@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "model/profile/samples.h"
 
 static const struct {
     const char *name, *unit;
@@ -162,7 +163,12 @@ static bool is_drawn(const struct profile *p, const struct weight *w, const stru
         *stack = p->stacks.all[*stack].parent; // it is the only thing that is drawn
         return true;
     default: // of samples
-        return w->ns > 0;
+        if (o->every && p->samples && p->samples->values) {
+            *value =
+                p->samples
+                    ->values[(w - p->weights.all) * SAMPLE_METRICS + o->metric - FLAME_SAMPLES];
+        }
+        return o->every || *value > 0;
     }
 }
 

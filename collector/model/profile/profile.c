@@ -34,7 +34,7 @@ const char *profile_application(const struct profile *p, uint32_t module) {
     return of == MAP_NONE ? "" : names_text(&p->stacks.names, of);
 }
 
-void profile_add(struct profile *p, uint64_t key, uint64_t calls, int64_t ns) {
+struct weight *profile_add(struct profile *p, uint64_t key, uint64_t calls, int64_t ns) {
     uint32_t stack = profile_key_stack(key);
     struct weight *w = profile_key_process(key) == PROFILE_NOBODY
                            ? NULL
@@ -44,10 +44,11 @@ void profile_add(struct profile *p, uint64_t key, uint64_t calls, int64_t ns) {
                        LIMIT_PROFILE_WEIGHTS + p->of_processes);
         p->stacks.full = p->stacks.full || !w;
         if (!w && stack == STACK_ROOT) {
-            return;
+            return NULL;
         }
         stack = p->stacks.all[stack].parent;
     }
     w->calls += calls;
     w->ns += ns;
+    return w;
 }

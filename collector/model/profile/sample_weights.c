@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
 
 static const char UNANSWERED[] = "did not answer";
 
@@ -13,17 +16,31 @@ struct share {
     int64_t rest;
 };
 
+enum { LEVELS = 3 };
+
 struct weighing {
     struct profile *profile;
     const struct sample_choice *choice;
-    struct share *shares; // of each process
+    struct share (*shares)[LEVELS]; // of each process
     struct sample_walk walk;
     uint32_t unanswered; // the stack of what did not answer
     uint16_t none;       // the identity of what works for no request
+    bool failed;         // no memory
 };
 
+static const enum flame_metric levels[LEVELS] = {FLAME_MEMORY, FLAME_QUEUE, FLAME_BINARY};
+
+// The place of a metric among those of levels; LEVELS: it is none.
+static int level_of(enum flame_metric metric) {
+    int at = 0;
+    while (at < LEVELS && levels[at] != metric) {
+        at++;
+    }
+    return at;
+}
+
 bool samples_is_level(enum flame_metric metric) {
-    return metric == FLAME_MEMORY || metric == FLAME_QUEUE || metric == FLAME_BINARY;
+    return level_of(metric) < LEVELS;
 }
 
 // -- values ---------------------------------------------------------------------------------------
@@ -168,45 +185,80 @@ static bool next_look(struct weighing *g) {
     return false;
 }
 
-// What the look weighs. A process that did not answer tells nothing but that.
-static bool weight_of(const struct weighing *g, int64_t *value) {
+// What the look is by a metric. A process that did not answer tells nothing but that.
+static bool value_of(const struct weighing *g, enum flame_metric metric, int64_t *value) {
     bool answered = g->walk.record.kind != SAMPLE_UNANSWERED;
-    if (g->choice->kept) {
-        *value = g->walk.changes[VALUE_REDUCTIONS];
-        return true;
-    }
-    *value = 1;
-    bool of_looks = g->choice->metric == FLAME_SAMPLES || g->choice->metric == FLAME_ACTIVE;
-    return (answered || of_looks) && samples_value(&g->walk, g->choice->metric, value);
+    bool of_looks = metric == FLAME_SAMPLES || metric == FLAME_ACTIVE;
+    *value = 0;
+    return (answered || of_looks) && samples_value(&g->walk, metric, value);
 }
 
 static bool count_looks(struct weighing *g) {
     int64_t value;
     bool ok = sample_walk_begin(&g->walk, g->profile);
     while (ok && next_look(g)) {
-        g->shares[g->walk.record.process].looks += weight_of(g, &value);
+        for (int i = 0; i < LEVELS; i++) {
+            g->shares[g->walk.record.process][i].looks += value_of(g, levels[i], &value);
+        }
     }
     ok = ok && !g->walk.damaged;
     sample_walk_end(&g->walk);
     return ok;
 }
 
+// What the look weighs by a metric. False, and 0: it tells nothing of it.
+static bool weight_of(struct weighing *g, enum flame_metric metric, int64_t *value) {
+    int level = level_of(metric);
+    bool told = value_of(g, metric, value);
+    if (told && level < LEVELS) {
+        struct share *share = &g->shares[g->walk.record.process][level];
+        int64_t sum = *value + share->rest;
+        *value = sum / (int64_t)share->looks;
+        share->rest = sum % (int64_t)share->looks;
+    }
+    *value = told ? *value : 0;
+    return told;
+}
+
+// Adds to the values of a weight, which may be the first ones of it.
+static void add_values(struct weighing *g, uint32_t weight, const int64_t more[SAMPLE_METRICS]) {
+    struct samples *s = g->profile->samples;
+    uint32_t room = s->value_room;
+    if (!array_grow((void **)&s->values, &s->value_room, weight, SAMPLE_METRICS * sizeof *more)) {
+        g->failed = true;
+        return;
+    }
+    int64_t *values = s->values + (size_t)weight * SAMPLE_METRICS;
+    if (s->value_room > room) {
+        memset(s->values + (size_t)room * SAMPLE_METRICS, 0,
+               (size_t)(s->value_room - room) * SAMPLE_METRICS * sizeof *more);
+    }
+    for (int i = 0; i < SAMPLE_METRICS; i++) {
+        values[i] += more[i];
+    }
+}
+
 static void add_look(struct weighing *g) {
     const struct sample_record *r = &g->walk.record;
     const struct sample_state *state = &g->walk.states[r->process];
-    struct share *share = &g->shares[r->process];
-    int64_t value = 0;
-    if (!weight_of(g, &value)) {
-        return;
-    }
-    if (samples_is_level(g->choice->metric) && !g->choice->kept) {
-        int64_t sum = value + share->rest;
-        value = sum / (int64_t)share->looks;
-        share->rest = sum % (int64_t)share->looks;
-    }
     uint32_t stack = r->kind == SAMPLE_UNANSWERED ? g->unanswered : state->stack;
     uint16_t identity = state->identity == PROFILE_NOBODY ? g->none : state->identity;
-    profile_add(g->profile, profile_key(stack, identity, group_of(g)), 1, value);
+    uint64_t key = profile_key(stack, identity, group_of(g));
+    if (g->choice->kept) {
+        profile_add(g->profile, key, 1, g->walk.changes[VALUE_REDUCTIONS]);
+        return;
+    }
+    int64_t values[SAMPLE_METRICS];
+    bool told = false;
+    for (enum flame_metric m = FLAME_SAMPLES; m < FLAME_METRICS; m++) {
+        bool known = weight_of(g, m, &values[m - FLAME_SAMPLES]);
+        told = told || (known && m == g->choice->metric);
+    }
+    struct weight *w =
+        profile_add(g->profile, key, told, values[g->choice->metric - FLAME_SAMPLES]);
+    if (w) {
+        add_values(g, (uint32_t)(w - g->profile->weights.all), values);
+    }
 }
 
 static bool add_looks(struct weighing *g) {
@@ -214,7 +266,7 @@ static bool add_looks(struct weighing *g) {
     while (ok && next_look(g)) {
         add_look(g);
     }
-    ok = ok && !g->walk.damaged;
+    ok = ok && !g->walk.damaged && !g->failed;
     sample_walk_end(&g->walk);
     return ok;
 }
@@ -231,7 +283,10 @@ bool samples_weigh(struct profile *p, const struct sample_choice *choice) {
         .none = none < PROFILE_NOBODY ? (uint16_t)none : PROFILE_NOBODY};
     weights_clear(&p->weights);
     p->of_processes = 0;
-    bool ok = g.shares && (!samples_is_level(choice->metric) || count_looks(&g)) && add_looks(&g);
+    free(p->samples->values);
+    p->samples->values = NULL;
+    p->samples->value_room = 0;
+    bool ok = g.shares && (choice->kept || count_looks(&g)) && add_looks(&g);
     free(g.shares);
     return ok;
 }

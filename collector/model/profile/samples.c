@@ -19,6 +19,7 @@ void samples_free(struct samples *s) {
         buffer_free(&s->records);
         free(s->seconds);
         free(s->processes);
+        free(s->values);
         free(s);
     }
 }

@@ -142,44 +142,11 @@ static void put_title(const struct flame_drawing *d, char out[TITLE_BYTES]) {
              text_time_format(h->begin_ns, false, started));
 }
 
-static bool put_data(struct json *j, const struct flame_drawing *d, const struct flame_tree *t) {
-    char title[TITLE_BYTES];
-    put_title(d, title);
-    json_open(j, '{');
-    json_key_text(j, "title", title);
-    json_key(j, "notes");
-    json_open(j, '[');
-    for (const char *const *note = d->notes; note && *note; note++) {
-        json_text(j, *note);
-    }
-    json_close(j, ']');
-    bool awake = d->weighed.metric == FLAME_WALL && d->weighed.no_asleep;
-    json_key_text(j, "metric", awake ? "awake" : flame_metric_name(d->weighed.metric));
-    if (d->compared) {
-        json_key_text(j, "before", d->before_name);
-    }
-    bool ok = put_frames(j, t);
-    json_key(j, "stacks");
-    json_open(j, '{');
-    put_column(j, "depth", t, depth_of);
-    put_column(j, "frame", t, number_of_frame);
-    json_close(j, '}');
-    json_key(j, "series");
-    json_open(j, '[');
-    if (d->profile && d->profile->samples) {
-        put_series(j, d->weighed.metric, d, t);
-    } else {
-        put_series(j, FLAME_WALL, d, t);
-        put_series(j, FLAME_CALLS, d, t);
-    }
-    json_close(j, ']');
-    json_close(j, '}');
-    return ok;
-}
-
-// All metrics come of one tree: each stack's time, which its frame's kind tells apart, and calls.
-static bool weigh_all(const struct flame_drawing *d, struct flame_tree *t) {
-    struct flame_options whole = {.group = d->weighed.group, .only = d->weighed.only};
+// The tree of a metric; of samples with all stacks, whatever they weigh by it.
+static bool weigh_by(const struct flame_drawing *d, enum flame_metric metric,
+                     struct flame_tree *t) {
+    struct flame_options whole = {
+        .metric = metric, .group = d->weighed.group, .only = d->weighed.only, .every = true};
     if (!flame_tree_init(t)) {
         return false;
     }
@@ -194,9 +161,75 @@ static bool weigh_all(const struct flame_drawing *d, struct flame_tree *t) {
     return true;
 }
 
+// The metrics besides looks, each of the same stacks in the same order; of those that are 0
+// everywhere only what is asked for.
+static bool put_sampled(struct json *j, const struct flame_drawing *d) {
+    for (enum flame_metric m = FLAME_SAMPLES + 1; m < FLAME_METRICS; m++) {
+        struct flame_tree t;
+        if (!weigh_by(d, m, &t)) {
+            return false;
+        }
+        if (m == d->weighed.metric || t.nodes[0].weight.total + t.nodes[0].before.total > 0) {
+            put_series(j, m, d, &t);
+        }
+        flame_tree_free(&t);
+    }
+    return true;
+}
+
+static bool put_all_series(struct json *j, const struct flame_drawing *d,
+                           const struct flame_tree *t) {
+    bool sampled = d->profile && d->profile->samples, ok = true;
+    json_key(j, "series");
+    json_open(j, '[');
+    put_series(j, sampled ? FLAME_SAMPLES : FLAME_WALL, d, t);
+    if (sampled) {
+        ok = put_sampled(j, d);
+    } else {
+        put_series(j, FLAME_CALLS, d, t);
+    }
+    json_close(j, ']');
+    return ok;
+}
+
+static bool put_data(struct json *j, const struct flame_drawing *d, const struct flame_tree *t) {
+    char title[TITLE_BYTES];
+    put_title(d, title);
+    json_open(j, '{');
+    json_key_text(j, "title", title);
+    json_key(j, "notes");
+    json_open(j, '[');
+    for (const char *const *note = d->notes; note && *note; note++) {
+        json_text(j, *note);
+    }
+    if (d->profile && d->profile->samples) {
+        json_text(j,
+                  "Reductions, growth and release count where a process was found when they were "
+                  "seen: often where it waits again");
+    }
+    json_close(j, ']');
+    bool awake = d->weighed.metric == FLAME_WALL && d->weighed.no_asleep;
+    json_key_text(j, "metric", awake ? "awake" : flame_metric_name(d->weighed.metric));
+    if (d->compared) {
+        json_key_text(j, "before", d->before_name);
+    }
+    bool ok = put_frames(j, t);
+    json_key(j, "stacks");
+    json_open(j, '{');
+    put_column(j, "depth", t, depth_of);
+    put_column(j, "frame", t, number_of_frame);
+    json_close(j, '}');
+    ok = put_all_series(j, d, t) && ok;
+    json_close(j, '}');
+    return ok;
+}
+
+// Metrics of full traces come of one tree: each stack's time, which its frame's kind tells apart,
+// and calls. Those of samples have one each.
 void flame_view_json(const struct flame_drawing *d, struct buffer *out) {
+    bool sampled = d->profile && d->profile->samples;
     struct flame_tree tree;
-    if (!weigh_all(d, &tree)) {
+    if (!weigh_by(d, sampled ? FLAME_SAMPLES : FLAME_WALL, &tree)) {
         out->failed = true;
         return;
     }

@@ -230,7 +230,9 @@ static void put_stacks(struct writing *w, const struct profile *p) {
         const struct weight *weight = &p->weights.all[i];
         bool asleep =
             stacks_frame_of(&p->stacks, profile_key_stack(weight->key))->kind == FRAME_ASLEEP;
-        if ((!o->only || profile_key_identity(weight->key) == only) && !(o->no_asleep && asleep)) {
+        bool nothing = weight->calls == 0 && weight->ns == 0;
+        if (!nothing && (!o->only || profile_key_identity(weight->key) == only) &&
+            !(o->no_asleep && asleep)) {
             put_stack(w, &p->stacks, weight);
         }
     }

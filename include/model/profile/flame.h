@@ -27,6 +27,7 @@ enum flame_metric {
     FLAME_BINARY_RELEASE,
     FLAME_METRICS
 };
+enum { SAMPLE_METRICS = FLAME_METRICS - FLAME_SAMPLES }; // how many are of samples
 // The metric's name, as in --metric; and what it counts: "ns", "calls", "samples", "reductions",
 // "bytes" or "messages".
 const char *flame_metric_name(enum flame_metric metric);
@@ -58,6 +59,8 @@ struct flame_options {
     enum flame_group group; // the lowest frames
     bool no_asleep;         // of FLAME_WALL: without what processes slept
     const char *only;       // requests of this identity; NULL: all
+    bool every;             // of samples: all looks, also those that weigh nothing; by any metric,
+                            // not only the one that the profile is weighed by
 };
 
 // A frame of the tree. Names are the profile's, and valid as long as that is.

@@ -116,4 +116,5 @@ const char *profile_application(const struct profile *p, uint32_t module);
 
 // Adds to a weight. What finds no room (LIMIT_PROFILE_WEIGHTS) goes to the stack below, and sets
 // stacks.full. Of LIMIT_PROCESS_WEIGHTS processes are told, what comes then is nobody's.
-void profile_add(struct profile *p, uint64_t key, uint64_t calls, int64_t ns);
+// Returns the weight, valid until the next call; NULL without any room.
+struct weight *profile_add(struct profile *p, uint64_t key, uint64_t calls, int64_t ns);

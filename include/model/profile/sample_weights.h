@@ -14,8 +14,9 @@ struct sample_choice {
 };
 
 // Makes the weights of a profile anew: ns is what the metric weighs, calls how many looks; and what
-// it is grouped by stands where full traces have the process. False without memory, or where the
-// records are damaged.
+// it is grouped by stands where full traces have the process. Unless they are `kept`, there is a
+// weight for each look, if it is one of 0, and samples->values have what it is by all metrics,
+// FLAME_SAMPLES first. False without memory, or where the records are damaged.
 bool samples_weigh(struct profile *p, const struct sample_choice *choice);
 // What a value of a look is by a metric; false: the look tells nothing of it.
 bool samples_value(const struct sample_walk *w, enum flame_metric metric, int64_t *value);

@@ -45,6 +45,9 @@ struct samples {
     struct sampled_process *processes;
     uint32_t second_count, second_room, process_count, process_room;
     struct sample_counts counts;
+    int64_t
+        *values; // of the profile's weights, as samples_weigh has left them: SAMPLE_METRICS each
+    uint32_t value_room;
     bool full; // there was no room for more
 };
 

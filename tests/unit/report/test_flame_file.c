@@ -6,6 +6,7 @@
 #include "base/text_amount.h"
 #include "pprof.pb-c.h"
 #include "profile_fixture.h"
+#include "sample_script.h"
 #include "unit.h"
 
 static struct profile profile;
@@ -207,6 +208,39 @@ static void html(void **state) {
                      "\"before\":[0,1,0,4,0]}]}</script>"));
     assert_null(strstr(text, "<!--"));
     profile_free(&before);
+}
+
+// Of samples the viewer gets all metrics, but those that are 0 everywhere; of the same stacks, and
+// whatever the profile is weighed by.
+static void html_of_samples(void **state) {
+    (void)state;
+    struct told t;
+    usual(&t);
+    static const enum flame_metric by[] = {FLAME_SAMPLES, FLAME_REDUCTIONS, FLAME_BINARY};
+    for (int i = 0; i < 3; i++) {
+        struct flame_drawing d = {.weighed = {.metric = by[i]}, .profile = &t.profile};
+        assert_true(samples_weigh(&t.profile, &(struct sample_choice){.metric = by[i]}));
+        buffer_reset(&out);
+        flame_view_json(&d, &out);
+        buffer_append(&out, "", 1);
+        const char *series = strstr((const char *)out.data, "\"stacks\"");
+        assert_non_null(series);
+        static const char all[] =
+            "\"stacks\":{\"depth\":[0,1,1,2,1],\"frame\":[0,2,1,3,4]},\"series\":["
+            "{\"name\":\"samples\",\"unit\":\"samples\",\"self\":[0,2,1,2,1]},"
+            "{\"name\":\"active\",\"unit\":\"samples\",\"self\":[0,0,0,2,1]},"
+            "{\"name\":\"reductions\",\"unit\":\"reductions\",\"self\":[0,0,0,750,0]},"
+            "{\"name\":\"memory\",\"unit\":\"bytes\",\"self\":[0,300,333,2333,0]},"
+            "{\"name\":\"memory_growth\",\"unit\":\"bytes\",\"self\":[0,0,0,4000,0]},"
+            "{\"name\":\"memory_release\",\"unit\":\"bytes\",\"self\":[0,0,0,3000,0]},"
+            "{\"name\":\"queue\",\"unit\":\"messages\",\"self\":[0,0,6,14,0]}";
+        static const char asked[] =
+            ",{\"name\":\"binary\",\"unit\":\"bytes\",\"self\":[0,0,0,0,0]}";
+        char expected[sizeof all + sizeof asked + 3];
+        snprintf(expected, sizeof expected, "%s%s]}", all, by[i] == FLAME_BINARY ? asked : "");
+        assert_string_equal(series, expected);
+    }
+    end(&t);
 }
 
 static void chrome(void **state) {
@@ -572,6 +606,7 @@ int main(void) {
         A_FILE(svg_at_its_largest),
         A_FILE(nothing),
         A_FILE(html),
+        A_FILE(html_of_samples),
         A_FILE(chrome),
         A_FILE(speedscope_of_a_request),
         A_FILE(pprof),

@@ -59,7 +59,7 @@ export function readProfile(data: ProfileData): Profile {
     calls: data.series.find(s => s.name === "calls")?.self ?? null,
     compared: data.before !== undefined, metrics: [],
   };
-  profile.metrics = data.series.flatMap(s => s.name === "wall" ? ofWall(profile, s) : [whole(s, s.name, s.name, () => true)]);
+  profile.metrics = data.series.flatMap(s => s.name === "wall" ? ofWall(profile, s) : [whole(s, s.name, s.name.replace(/_/g, " "), () => true)]);
   return profile;
 
   function whole(s: ProfileData["series"][0], name: string, label: string, takes: (kind: number) => boolean): Metric {
