@@ -10,9 +10,10 @@
 
 #define LINES                                                                                       \
     "SELECT p.id, kind, p.name, n.name, begin_ns, end_ns, settings, requests, incomplete, others, " \
-    "unseen, refused, processes, messages, losses, duration_ns, parallel_ns, missing_ns, cut, "     \
-    "rows, bytes, functions, stood_ns, tiers_rested, otp, asleep_in_self, gc_in_self "              \
-    "FROM profile_rows AS p JOIN node_names AS n ON n.id = p.node_id "
+    "unseen, refused, processes, messages, losses, duration_ns, parallel_ns, missing_ns, p.cut, "   \
+    "rows, bytes, functions, stood_ns, tiers_rested, otp, asleep_in_self, gc_in_self, "             \
+    "coalesce(s.looks + s.unchanged, 0) FROM profile_rows AS p JOIN node_names AS n "               \
+    "ON n.id = p.node_id LEFT JOIN profile_sampled_rows AS s ON s.profile_id = p.id "
 
 enum {
     ID,
@@ -34,7 +35,8 @@ enum {
     RESTED,
     OTP,
     ASLEEP_IN_SELF,
-    GC_IN_SELF
+    GC_IN_SELF,
+    LOOKS
 };
 
 static const char *text(sqlite3_stmt *from, int column) {
@@ -54,7 +56,8 @@ static int64_t within(int64_t value, int64_t least, int64_t most) {
 static void read_line(sqlite3_stmt *from, struct profile_line *out) {
     *out = (struct profile_line){.id = sqlite3_column_int64(from, ID),
                                  .cut = sqlite3_column_int64(from, CUT) != 0,
-                                 .rows = sqlite3_column_int64(from, ROWS)};
+                                 .rows = sqlite3_column_int64(from, ROWS),
+                                 .looks = within(sqlite3_column_int64(from, LOOKS), 0, LARGEST)};
     struct profile_head *h = &out->head;
     h->kind = sqlite3_column_int64(from, KIND) == PROFILE_SAMPLES ? PROFILE_SAMPLES : PROFILE_FULL;
     names_clean(slice_text(text(from, NAME)), h->name, sizeof h->name);

@@ -9,6 +9,7 @@
 #include "codec/json.h"
 #include "report/compare.h"
 #include "report/flame.h"
+#include "report/heat.h"
 #include "report/notes_json.h"
 #include "report/paths.h"
 #include "report/report.h"
@@ -17,8 +18,11 @@
 #include "store/query_slow.h"
 #include "web/metrics.h"
 
-enum { OK = 200, NOT_FOUND = 404, UNREAD = 503, NO_MEMORY = 500 };
+enum { OK = 200, BAD = 400, NOT_FOUND = 404, UNREAD = 503, NO_MEMORY = 500 };
 enum { MARKED_NOTES = 200 }; // at most in a chart: the latest
+static const uint64_t US_OF_MS = 1000;
+
+static const char NO_PROFILE[] = "there is no such profile, or it is not kept any more";
 
 static void fail(struct answer *a, int status, const char *why) {
     a->status = status;
@@ -225,24 +229,27 @@ static void work_profiles(struct store *store, struct answer *a) {
     profile_list_free(&list);
 }
 
-// As the flame viewer takes it; compared with another one where that is asked for.
-static void work_profile(struct store *store, struct answer *a) {
-    char profile[24];
-    struct flame_question question = {.profile = profile,
-                                      .before = some(a->params.before),
-                                      .weighed = {.only = some(a->params.identity)}};
-    struct flame_answer *found = calloc(1, sizeof *found); // large
-    if (!found) {
-        fail(a, NO_MEMORY, "no memory");
-        return;
+// Why it has not what was asked for.
+static void fail_kind(struct answer *a, const struct profile_head *head) {
+    const struct params *p = &a->params;
+    bool full = head->kind == PROFILE_FULL;
+    if (p->metric_told && !flame_metric_is_of(p->metric, head->kind)) {
+        fail(a, BAD,
+             full ? "metric: that is of samples, and the profile is a full trace"
+                  : "metric: that is of full traces, and the profile is of samples");
+    } else {
+        fail(a, NOT_FOUND, "a profile of another kind cannot be compared with it");
     }
-    snprintf(profile, sizeof profile, "%lld", (long long)a->id);
-    switch (flame_ask(store, &question, found)) {
+}
+
+static void put_profile(struct store *store, struct answer *a, enum flame_found found,
+                        const struct flame_answer *of) {
+    switch (found) {
     case FLAME_FOUND:
-        flame_view_json(&found->drawing, &a->out);
+        flame_view_json(&of->drawing, &a->out);
         break;
     case FLAME_NONE:
-        fail(a, NOT_FOUND, "there is no such profile, or it is not kept any more");
+        fail(a, NOT_FOUND, NO_PROFILE);
         break;
     case FLAME_NONE_BEFORE:
         fail(a, NOT_FOUND, "there is no such profile to compare with");
@@ -251,13 +258,91 @@ static void work_profile(struct store *store, struct answer *a) {
         fail(a, UNREAD, store_error(store));
         break;
     case FLAME_OTHER_KIND:
-        fail(a, NOT_FOUND, "a profile of another kind cannot be compared with it");
+        fail_kind(a, &of->profile.head);
+        break;
+    case FLAME_OTHER_GROUP:
+        fail(a, BAD, "group: that is of samples, and the profile is a full trace");
+        break;
+    case FLAME_NO_PARTS:
+        fail(a, BAD, "part_from: parts are of samples, and the profile is a full trace");
         break;
     case FLAME_NO_MEMORY:
         fail(a, NO_MEMORY, "no memory");
     }
-    flame_answer_free(found);
-    free(found);
+}
+
+// As the flame viewer takes it; compared with another one where that is asked for.
+static void work_profile(struct store *store, struct answer *a) {
+    const struct params *p = &a->params;
+    char profile[24];
+    struct flame_question question = {
+        .profile = profile,
+        .before = some(p->before),
+        .weighed = {.metric = p->metric, .group = p->group, .only = some(p->identity)},
+        .from_us = US_OF_MS * p->part.from,
+        .until_us = US_OF_MS * p->part.until,
+        .before_from_us = US_OF_MS * p->other.from,
+        .before_until_us = US_OF_MS * p->other.until};
+    struct flame_answer *of = calloc(1, sizeof *of); // large
+    if (!of) {
+        fail(a, NO_MEMORY, "no memory");
+        return;
+    }
+    snprintf(profile, sizeof profile, "%lld", (long long)a->id);
+    enum flame_found found = flame_ask(store, &question, of);
+    if (found == FLAME_FOUND && p->metric_told &&
+        !flame_metric_is_of(p->metric, of->profile.head.kind)) {
+        found = FLAME_OTHER_KIND; // flame_ask takes the first metric as what is usual
+    }
+    put_profile(store, a, found, of);
+    flame_answer_free(of);
+    free(of);
+}
+
+static void put_heat(struct store *store, struct answer *a, enum heat_found found,
+                     const struct heat_answer *of) {
+    switch (found) {
+    case HEAT_FOUND:
+        heat_json(of, &a->out);
+        break;
+    case HEAT_NONE:
+        fail(a, NOT_FOUND, NO_PROFILE);
+        break;
+    case HEAT_FULL_TRACE:
+        fail(a, BAD, "only profiles of samples have a heat map, and this is a full trace");
+        break;
+    case HEAT_NOT_THEN:
+        fail(a, BAD, "part_from: that part is none of the profile's time");
+        break;
+    case HEAT_UNREAD:
+        fail(a, UNREAD, store_error(store));
+        break;
+    case HEAT_FAILED:
+        fail(a, NO_MEMORY, "no memory");
+    }
+}
+
+// A profile of samples over time.
+static void work_heat(struct store *store, struct answer *a) {
+    const struct params *p = &a->params;
+    char profile[24];
+    struct heat_question question = {.profile = profile,
+                                     .choice = {.metric = p->metric_told ? p->metric : FLAME_ACTIVE,
+                                                .from_us = US_OF_MS * p->part.from,
+                                                .until_us = US_OF_MS * p->part.until,
+                                                .columns = HEAT_PICTURE_COLUMNS,
+                                                .rows = HEAT_PICTURE_ROWS}};
+    struct heat_answer *of = calloc(1, sizeof *of); // large
+    snprintf(profile, sizeof profile, "%lld", (long long)a->id);
+    if (!of) {
+        fail(a, NO_MEMORY, "no memory");
+    } else if (!flame_metric_is_of(question.choice.metric, PROFILE_SAMPLES)) {
+        fail(a, BAD, "metric: that is of full traces, and a heat map is of samples");
+    } else {
+        put_heat(store, a, heat_ask(store, &question, of), of);
+        heat_answer_free(of);
+    }
+    free(of);
 }
 
 static const struct address addresses[] = {
@@ -265,8 +350,9 @@ static const struct address addresses[] = {
     {"/api/v1/series", work_series},     {"/api/v1/compare", work_compare},
     {"/api/v1/paths", work_paths},       {"/api/v1/slow", work_slow_list},
     {"/api/v1/slow/", work_slow},        {"/api/v1/profiles", work_profiles},
-    {"/api/v1/profiles/", work_profile}, {"/api/v1/notes", work_notes},
-    {"/metrics", metrics_work},          {"/readyz", metrics_work_ready},
+    {"/api/v1/profiles/", work_profile}, {"/api/v1/heat/", work_heat},
+    {"/api/v1/notes", work_notes},       {"/metrics", metrics_work},
+    {"/readyz", metrics_work_ready},
 };
 
 // A whole number of digits only, without zeros in front.

@@ -16,6 +16,7 @@
 enum { SECOND_NS = 1000000000, HOUR_S = 3600, MOST = 50, MOST_AT_MOST = 1000, POINTS = 240 };
 // the year 9999, so that sums of times stay times
 static const int64_t LAST_S = 253402300799;
+static const int64_t PARTS_UNTIL_MS = 1000 * (int64_t)LIMIT_SAMPLE_SECONDS;
 
 struct reading {
     int64_t now_s;
@@ -82,6 +83,46 @@ static bool take_time(struct reading *r, const struct evkeyval *pair, bool *ok) 
     return true;
 }
 
+// Whether a name is that of an end of a part of a profile, which then is taken; *ok: and could be
+// read.
+static bool take_part(struct reading *r, const struct evkeyval *pair, bool *ok) {
+    const char *key = pair->key;
+    uint32_t *out;
+    int64_t value = 0, least = 0;
+    if (strcmp(key, "part_from") == 0) {
+        out = &r->out->part.from;
+    } else if (strcmp(key, "part_until") == 0) {
+        out = &r->out->part.until, least = 1;
+    } else if (strcmp(key, "before_part_from") == 0) {
+        out = &r->out->other.from;
+    } else if (strcmp(key, "before_part_until") == 0) {
+        out = &r->out->other.until, least = 1;
+    } else {
+        return false;
+    }
+    *ok = number(r, pair, least, PARTS_UNTIL_MS, &value);
+    *out = (uint32_t)value;
+    return true;
+}
+
+// How a profile is weighed: by what, and what its lowest frames are.
+static bool take_weighing(struct reading *r, const struct evkeyval *pair) {
+    bool metric = strcmp(pair->key, "metric") == 0;
+    bool known = metric ? flame_metric_parse(pair->value, &r->out->metric)
+                        : flame_group_parse(pair->value, &r->out->group);
+    r->out->metric_told = r->out->metric_told || metric;
+    if (!known) { // all names have room: a test asks for them
+        size_t len = (size_t)snprintf(r->why, PARAMS_WHY_BYTES, "%s: want one of", pair->key);
+        for (int i = 0;
+             len < PARAMS_WHY_BYTES && i < (metric ? (int)FLAME_METRICS : (int)FLAME_GROUPS); i++) {
+            const char *name = metric ? flame_metric_name((enum flame_metric)i)
+                                      : flame_group_name((enum flame_group)i);
+            len += (size_t)snprintf(r->why + len, PARAMS_WHY_BYTES - len, " %s", name);
+        }
+    }
+    return known;
+}
+
 // One name more of a choice.
 static bool choice(struct reading *r, const struct evkeyval *pair, char out[PARAMS_CHOICE_BYTES]) {
     char name[PARAMS_TEXT_BYTES];
@@ -119,7 +160,7 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
     const char *key = pair->key;
     int64_t flag = 0;
     bool read = false;
-    if (take_time(r, pair, &read)) {
+    if (take_time(r, pair, &read) || take_part(r, pair, &read)) {
         return read;
     }
     if (strcmp(key, "node") == 0) {
@@ -137,6 +178,9 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
     if (strcmp(key, "against") == 0) {
         r->against = pair->value;
         return true;
+    }
+    if (strcmp(key, "metric") == 0 || strcmp(key, "group") == 0) {
+        return take_weighing(r, pair);
     }
     if (strcmp(key, "most") == 0) {
         return small(r, pair, MOST_AT_MOST, &r->out->most);
@@ -224,6 +268,18 @@ static bool set_before(struct reading *r) {
     return true;
 }
 
+static bool check_part(struct reading *r, const char *name, const struct params_part *part) {
+    bool ok = part->until == 0 || part->from < part->until;
+    if (!ok) {
+        snprintf(r->why, PARAMS_WHY_BYTES, "%s_from must be before %s_until", name, name);
+    }
+    return ok;
+}
+
+static bool check_parts(struct reading *r) {
+    return check_part(r, "part", &r->out->part) && check_part(r, "before_part", &r->out->other);
+}
+
 bool params_parse(const char *query, int64_t now_s, struct params *out,
                   char why[PARAMS_WHY_BYTES]) {
     struct evkeyvalq all;
@@ -236,7 +292,8 @@ bool params_parse(const char *query, int64_t now_s, struct params *out,
         snprintf(why, PARAMS_WHY_BYTES, "the part behind the ? cannot be read");
         return false;
     }
-    bool ok = take_all(&reading, &all) && set_times(&reading) && set_before(&reading);
+    bool ok = take_all(&reading, &all) && set_times(&reading) && set_before(&reading) &&
+              check_parts(&reading);
     evhttp_clear_headers(&all);
     return ok;
 }

@@ -6,10 +6,16 @@
 #include <stdint.h>
 
 #include "base/limits.h"
+#include "model/profile/flame.h"
 
 enum { PARAMS_WHY_BYTES = 200, PARAMS_TEXT_BYTES = 2 * LIMIT_NAME_BYTES };
 // Names that one question may choose, and their length together.
 enum { PARAMS_NAMES = 16, PARAMS_CHOICE_BYTES = PARAMS_NAMES * PARAMS_TEXT_BYTES };
+
+// ms since a profile's begin. until 0: to its end.
+struct params_part {
+    uint32_t from, until;
+};
 
 struct params {
     int64_t from_s, until_s; // seconds since 1970 UTC; an hour until now unless told otherwise
@@ -24,11 +30,17 @@ struct params {
     uint32_t most;                      // rows of a list
     uint32_t points;                    // of a chart
     bool failed;                        // only those that failed
+    bool metric_told;                   // of a profile: what it is weighed by,
+    enum flame_metric metric;
+    enum flame_group group;   // what its lowest frames are,
+    struct params_part part;  // and which part of it is asked for;
+    struct params_part other; // of what it is compared with, which has the same one unless told
 };
 
 // Reads the query of an address, without its "?"; NULL is the same as "". Names that may stand
 // once: from, until (seconds since 1970 UTC), last (seconds until now), tier, before, most, points,
-// failed; and what is compared with, before_from and before_until, or against (words of
-// text_against_parse). Up to PARAMS_NAMES times: node, identity. On false why says in a line what
+// failed; what is compared with, before_from and before_until, or against (words of
+// text_against_parse); and of profiles metric, group, part_from, part_until, before_part_from and
+// before_part_until. Up to PARAMS_NAMES times: node, identity. On false why says in a line what
 // is wrong.
 bool params_parse(const char *query, int64_t now_s, struct params *out, char why[PARAMS_WHY_BYTES]);

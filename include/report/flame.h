@@ -13,9 +13,11 @@ struct flame_question {
     // or all of its node that ended in that time, but not itself; until 0: none
     int64_t before_from_s, before_until_s;
     struct flame_options weighed; // what of it
-    uint64_t from_us,
-        until_us; // of samples: a stretch, from the profile's begin; until 0: to its end
-    bool seen;    // of samples: what single processes did is told, too
+    // of samples: a part, from the profile's begin; until 0: to its end
+    uint64_t from_us, until_us;
+    // and of what it is compared with, if that is another one; both 0: the same
+    uint64_t before_from_us, before_until_us;
+    bool seen; // of samples: what single processes did is told, too
 };
 
 enum { FLAME_NOTES = 12, FLAME_TOLD = 40, FLAME_NOTE_BYTES = 400, FLAME_MOST_BEFORE = 64 };
@@ -35,7 +37,7 @@ struct flame_answer {
     int64_t before_ids[FLAME_MOST_BEFORE]; // that it is compared with
     struct profile *before;                // of before_count
     uint32_t before_count;
-    char before_name[64]; // what they are called together
+    char before_name[128]; // what they are called together
     struct flame_tree tree;
     struct flame_function *functions; // of it, by frame
     char title[FLAME_NOTE_BYTES];
@@ -51,7 +53,9 @@ enum flame_found {
     FLAME_NONE,        // there is no such profile
     FLAME_NONE_BEFORE, // or none to compare with
     FLAME_UNREAD,      // store_error says why
-    FLAME_OTHER_KIND,  // its kind of profile has no such metric
+    FLAME_OTHER_KIND, // its kind of profile has no such metric, or what it is compared with has not
+    FLAME_OTHER_GROUP, // or no such group,
+    FLAME_NO_PARTS,    // or no parts: it is a full trace
     FLAME_NO_MEMORY
 };
 

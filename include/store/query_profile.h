@@ -19,6 +19,7 @@ struct profile_line {
     struct profile_counts counts;
     bool cut;
     int64_t rows;                  // in the database
+    int64_t looks;                 // of samples: at processes, and at those that had not changed
     struct profile_missed *missed; // processes that it was not followed into
     uint32_t missed_count;
 };

@@ -30,6 +30,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         MUST(p.from_s >= 0 && p.from_s < p.until_s);
         MUST(p.most > 0 && p.points > 0 && p.points <= LIMIT_SERIES_STEPS / 2);
         MUST(memchr(p.node, 0, sizeof p.node) && memchr(p.identity, 0, sizeof p.identity));
+        MUST(p.metric < FLAME_METRICS && p.group < FLAME_GROUPS);
+        MUST(p.part.until == 0 || p.part.from < p.part.until);
+        MUST(p.other.until == 0 || p.other.from < p.other.until);
         MUST(memchr(p.tier, 0, sizeof p.tier) && p.before_from_s <= p.before_until_s);
     } else {
         MUST(why[0] && strlen(why) < sizeof why);

@@ -26,6 +26,8 @@ made=$(loaded requests)
 closed() { ledger_reaches "requests_complete + requests_incomplete + requests_unsampled" "$made"; }
 wait_for 30 "all requests are closed" closed
 profile_of_shop "$name@localhost" --requests 200 --clients 2 --think 10
+"$kprof" sample "$name@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --for 2s >"$scratch/sample.log" 2>&1 ||
+  fail "kprof sample: $(cat "$scratch/sample.log")"
 stop_tracing
 kill "$stream" 2>/dev/null || true
 wait "$stream" 2>/dev/null || true
@@ -89,7 +91,7 @@ as_described() { # as_described [STATUS]
     fail "the description of the API: $(head -c 3000 "$scratch/openapi")"
   ok "as /api/v1/openapi.json describes it: $(tail -n 1 "$scratch/openapi")"
 }
-profile=$(sql "SELECT max(id) FROM profiles")
+profile=$(sql "SELECT max(id) FROM profiles WHERE kind = 'full'")
 as_described
 
 stop_collector

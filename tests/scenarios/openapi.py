@@ -26,7 +26,7 @@ TOKEN = sys.argv[3] if len(sys.argv) == 4 else None
 PREFIX = "/api/v1/"
 NOT_KEPT = 10**12
 # What long names do not make too large, as these are cut or do not stand in it: only memory that is out would.
-NEVER_TOO_LARGE = {"/api/v1/profiles", "/api/v1/profiles/{id}", "/api/v1/paths", "/api/v1/notes"}
+NEVER_TOO_LARGE = {"/api/v1/profiles", "/api/v1/profiles/{id}", "/api/v1/heat/{id}", "/api/v1/paths", "/api/v1/notes"}
 # What asks no database.
 NEVER_ASKS = {"/api/v1/state"}
 # What may be missing where all is well: what is told of full traces that did not go well, and what is sent, not answered.
@@ -142,9 +142,10 @@ def same(what, there, described):
 
 
 def ids(path):
-    """Numbers that the list above a path names, a few."""
-    value = json.loads(ask(path.removesuffix("/{id}") + "?most=5")[2])
-    return [line["id"] for rows in value.values() for line in rows]
+    """Numbers that the list above a path names, a few. Heat maps are of profiles of samples."""
+    heat = path == "/api/v1/heat/{id}"
+    value = json.loads(ask((PREFIX + "profiles" if heat else path.removesuffix("/{id}")) + "?most=5")[2])
+    return [line["id"] for rows in value.values() for line in rows if not heat or line["kind"] == "samples"]
 
 
 def check_parameters(path, operation, errors):
@@ -239,7 +240,7 @@ def check_status():
         operation = operations.get("get", {"responses": {}})
         spared = {"401": set(), "500": NEVER_ASKS | NEVER_TOO_LARGE, "503": NEVER_ASKS}[STATUS]
         if STATUS in operation["responses"] and route not in spared:
-            path = route.replace("{id}", IDS[route.endswith("profiles/{id}")]) + "?most=2"
+            path = route.replace("{id}", IDS["/slow/" not in route]) + "?most=2"
             answer = ask(path)
             busy = STATUS == "500" and answer[0] == "503" and b"takes too long" in answer[2]
             check(path, operation, answer, None if busy else STATUS)  # too busy to see that it is too large

@@ -57,22 +57,36 @@ static enum flame_found read_before(struct store *s, const struct flame_question
     return a->before ? FLAME_FOUND : FLAME_NO_MEMORY;
 }
 
-// Samples are weighed anew for each question: by its metric, group and stretch.
-static enum flame_found weigh_samples(struct profile *p, const struct flame_question *q) {
-    struct sample_choice choice = {.metric = q->weighed.metric,
-                                   .group = q->weighed.group,
-                                   .from_us = q->from_us,
-                                   .until_us = q->until_us};
+static enum flame_found fits(const struct profile *p, const struct flame_question *q) {
+    bool part = (q->from_us | q->until_us | q->before_from_us | q->before_until_us) != 0;
     if (!flame_metric_is_of(q->weighed.metric, p->head.kind)) {
         return FLAME_OTHER_KIND;
     }
-    return !p->samples || samples_weigh(p, &choice) ? FLAME_FOUND : FLAME_NO_MEMORY;
+    if (p->head.kind == PROFILE_FULL && q->weighed.group > FLAME_BY_PROCESS) {
+        return FLAME_OTHER_GROUP;
+    }
+    return p->head.kind == PROFILE_FULL && part ? FLAME_NO_PARTS : FLAME_FOUND;
+}
+
+// Samples are weighed anew for each question: by its metric, group and part.
+static enum flame_found weigh_samples(struct profile *p, const struct flame_question *q,
+                                      enum flame_side side) {
+    bool other = side == FLAME_BEFORE && (q->before_from_us | q->before_until_us) != 0;
+    struct sample_choice choice = {.metric = q->weighed.metric,
+                                   .group = q->weighed.group,
+                                   .from_us = other ? q->before_from_us : q->from_us,
+                                   .until_us = other ? q->before_until_us : q->until_us};
+    enum flame_found found = fits(p, q);
+    if (found == FLAME_FOUND && p->samples && !samples_weigh(p, &choice)) {
+        found = FLAME_NO_MEMORY;
+    }
+    return found;
 }
 
 static enum flame_found weigh(struct flame_answer *a, const struct flame_question *q) {
-    enum flame_found found = weigh_samples(&a->profile, q);
+    enum flame_found found = weigh_samples(&a->profile, q, FLAME_AFTER);
     for (uint32_t i = 0; found == FLAME_FOUND && i < a->before_count; i++) {
-        found = weigh_samples(&a->before[i], q);
+        found = weigh_samples(&a->before[i], q, FLAME_BEFORE);
     }
     if (found != FLAME_FOUND) {
         return found;
@@ -95,8 +109,12 @@ static void put_title(struct flame_answer *a, const struct flame_question *q) {
              text_time_format(h->begin_ns, false, started));
 }
 
-static void put_before_name(struct flame_answer *a) {
-    if (a->before_count == 1) {
+static void put_before_name(struct flame_answer *a, const struct flame_question *q) {
+    if (a->before_count == 1 && (q->before_from_us | q->before_until_us) != 0) {
+        char part[NOTES_PART_BYTES];
+        snprintf(a->before_name, sizeof a->before_name, "profile %" PRId64 ", %s", a->before_ids[0],
+                 notes_part(q->before_from_us, q->before_until_us, part));
+    } else if (a->before_count == 1) {
         snprintf(a->before_name, sizeof a->before_name, "profile %" PRId64, a->before_ids[0]);
     } else {
         snprintf(a->before_name, sizeof a->before_name, "%" PRIu32 " profiles", a->before_count);
@@ -122,7 +140,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *asked,
     }
     if (found == FLAME_FOUND) {
         put_title(a, question);
-        put_before_name(a);
+        put_before_name(a, question);
         notes_put(a, question);
         a->drawing = (struct flame_drawing){.tree = &a->tree,
                                             .weighed = question->weighed,

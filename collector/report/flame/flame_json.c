@@ -68,6 +68,7 @@ void flame_list_json(const struct profile_list *list, struct buffer *out) {
         const struct profile_line *l = &list->lines[i];
         json_open(&j, '{');
         put_profile(&j, l->id, &l->head, &l->counts, l->cut);
+        json_key_int(&j, "looks", l->looks);
         put_missed(&j, l->missed, l->missed_count);
         json_close(&j, '}');
     }

@@ -7,6 +7,7 @@
 
 #include "base/text_amount.h"
 #include "model/profile/sample_weights.h"
+#include "report/heat.h"
 
 void notes_add(struct flame_lines *lines, const char *format, ...) {
     if (lines->count < lines->most) {
@@ -179,12 +180,33 @@ void notes_sampled(const struct profile *p, int64_t id, enum flame_metric metric
               run_us > 0 ? 100 * (double)c->cost_us / run_us : 0.0);
 }
 
+char *notes_part(uint64_t from_us, uint64_t until_us, char out[NOTES_PART_BYTES]) {
+    char from[HEAT_TIME_BYTES], until[HEAT_TIME_BYTES] = "its end";
+    if (until_us > 0) {
+        heat_time_text(until_us, until);
+    }
+    snprintf(out, NOTES_PART_BYTES, "%s to %s", heat_time_text(from_us, from), until);
+    return out;
+}
+
+static void put_part(struct flame_lines *n, const struct flame_question *q) {
+    char part[NOTES_PART_BYTES];
+    if ((q->from_us | q->until_us) != 0) {
+        notes_add(n, "Drawn is a part of it: %s", notes_part(q->from_us, q->until_us, part));
+    }
+    if ((q->before_from_us | q->before_until_us) != 0) {
+        notes_add(n, "Compared with another part: %s",
+                  notes_part(q->before_from_us, q->before_until_us, part));
+    }
+}
+
 static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     const struct profile_counts *c = &a->profile.counts;
     struct flame_lines *n = &a->notes;
     char one[TEXT_DURATION_BYTES];
     if (a->profile.samples) {
         notes_sampled(&a->profile, a->id, q->weighed.metric, n);
+        put_part(n, q);
     } else {
         notes_add(
             n, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",

@@ -8,6 +8,10 @@
 // nor is waiting told from it. False, and "": nothing.
 bool notes_in_self(const struct profile_head *h, bool waiting, char out[FLAME_NOTE_BYTES]);
 
+// A part of a profile in words: "12s to 18s". Returns out.
+enum { NOTES_PART_BYTES = 96 };
+char *notes_part(uint64_t from_us, uint64_t until_us, char out[NOTES_PART_BYTES]);
+
 // Adds a line, unless there are as many as there may be.
 __attribute__((format(printf, 2, 3))) void notes_add(struct flame_lines *lines, const char *format,
                                                      ...);

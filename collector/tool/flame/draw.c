@@ -132,6 +132,18 @@ int draw_profile(const struct draw_options *o) {
     case FLAME_OTHER_KIND:
         status = other_kind(o);
         break;
+    case FLAME_OTHER_GROUP:
+        status = command_fail("flame", EXIT_FAILURE,
+                              "--group %s is of samples, and profile %s is a "
+                              "full trace",
+                              flame_group_name(o->question.weighed.group), o->question.profile);
+        break;
+    case FLAME_NO_PARTS:
+        status = command_fail("flame", EXIT_FAILURE,
+                              "--from and --to are of samples, and profile %s "
+                              "is a full trace",
+                              o->question.profile);
+        break;
     default:
         status = command_fail("flame", EXIT_FAILURE, "no memory");
     }

@@ -20,8 +20,9 @@ const char profiles_help[] =
     "  --until TIME    up to this time (default: now)\n"
     "  --node NAME     only of this node; as much of a name as tells it from the others\n"
     "  --limit N       this many at most (default: 20)\n"
-    "  --json          one JSON object: profiles, a list with the columns of the view profiles,\n"
-    "                  and missed, the processes that each was not followed into: pid, name, requests\n"
+    "  --json          one JSON object: profiles, a list with the columns of the view profiles;\n"
+    "                  looks, how many a profile of samples has; and missed, the processes that each\n"
+    "                  was not followed into: pid, name, requests\n"
     "\n"
     "Exit status: 0, 1 when there are none or no database, 2 when the command line is wrong.\n";
 

@@ -65,6 +65,23 @@ static void read_back(void **state) {
     end(&kept);
 }
 
+// A list tells how many looks there are: five, and one that found nothing new.
+static void listed(void **state) {
+    (void)state;
+    struct told t;
+    keep(&t);
+    struct store *s = fixture_open();
+    struct profile_filter all = {.from_s = INT64_MIN, .until_s = INT64_MAX, .most = 5};
+    struct profile_list list;
+    assert_true(query_profiles(s, &all, &list));
+    assert_true(list.count >= 1);
+    assert_int_equal(list.lines[0].head.kind, PROFILE_SAMPLES);
+    assert_int_equal(list.lines[0].looks, 6);
+    profile_list_free(&list);
+    store_close(s);
+    end(&t);
+}
+
 static void views(void **state) {
     (void)state;
     struct told t;
@@ -139,7 +156,7 @@ static void edited(void **state) {
 #define A_FILE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {A_FILE(read_back), A_FILE(views), A_FILE(deleted),
-                                       A_FILE(edited)};
+    const struct CMUnitTest tests[] = {A_FILE(read_back), A_FILE(listed), A_FILE(views),
+                                       A_FILE(deleted), A_FILE(edited)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

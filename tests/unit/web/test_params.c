@@ -88,6 +88,39 @@ static void test_what_is_refused(void **state) {
     refuses(longest, "node: at most");
 }
 
+// What is asked of a profile.
+static void test_of_a_profile(void **state) {
+    (void)state;
+    struct params p;
+    accepts("", &p);
+    assert_false(p.metric_told);
+    assert_int_equal(p.group, FLAME_UNGROUPED);
+    accepts("metric=memory_growth&group=status&part_from=1500&part_until=86400000", &p);
+    assert_true(p.metric_told);
+    assert_int_equal(p.metric, FLAME_MEMORY_GROWTH);
+    assert_int_equal(p.group, FLAME_BY_STATUS);
+    assert_int_equal(p.part.from, 1500);
+    assert_int_equal(p.part.until, 86400000);
+    assert_int_equal(p.other.until, 0);
+    accepts("before=1&before_part_from=10&before_part_until=20&part_from=7", &p);
+    assert_int_equal(p.part.from, 7);
+    assert_int_equal(p.part.until, 0);
+    assert_int_equal(p.other.from, 10);
+    assert_int_equal(p.other.until, 20);
+    refuses("metric=cpu", "metric: want one of wall self");
+    refuses("metric=cpu", " binary_release");
+    refuses("metric=", "metric: want one of");
+    refuses("group=who",
+            "group: want one of none identity process status application memory queue");
+    refuses("metric=queue&metric=queue", "metric stands twice");
+    refuses("part_from=-1", "part_from: want a whole number from 0 to 86400000");
+    refuses("part_until=0", "part_until: want a whole number from 1");
+    refuses("part_until=86400001", "part_until: want");
+    refuses("part_from=1.5", "part_from: want");
+    refuses("part_from=20&part_until=20", "part_from must be before part_until");
+    refuses("before_part_from=3&before_part_until=2", "before_part_from must be before");
+}
+
 static void test_what_is_compared_with(void **state) {
     (void)state;
     struct params p;
@@ -113,6 +146,7 @@ static void test_what_is_compared_with(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults), cmocka_unit_test(test_what_is_told),
-        cmocka_unit_test(test_what_is_compared_with), cmocka_unit_test(test_what_is_refused)};
+        cmocka_unit_test(test_of_a_profile), cmocka_unit_test(test_what_is_compared_with),
+        cmocka_unit_test(test_what_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
