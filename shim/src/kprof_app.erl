@@ -75,6 +75,7 @@ modules() ->
         kprof_control,
         kprof_depth,
         kprof_described,
+        kprof_elixir,
         kprof_entry,
         kprof_error,
         kprof_flame,

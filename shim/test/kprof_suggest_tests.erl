@@ -20,7 +20,13 @@ facts(More) ->
             elli => [],
             registered => [],
             functions => [],
-            applications => #{gen_server => stdlib, proc_lib => stdlib, gen => stdlib},
+            applications => #{
+                gen_server => stdlib,
+                proc_lib => stdlib,
+                gen => stdlib,
+                ssl => ssl,
+                ssl_gen_statem => ssl
+            },
             looked => []
         },
         More
@@ -272,6 +278,12 @@ loop_test() ->
     ?assertEqual([{web, answer, 3}], entries(S)),
     ?assert(lists:member({<<"db">>, {db, handle_call, 3}}, tiers(S))),
     ?assertNot(lists:keymember({util, timed, 1}, 2, tiers(S))).
+
+%% Reading through TLS waits for a process of ssl's.
+tls_test() ->
+    Reads = [{gen, do_call, 4}, {ssl_gen_statem, call, 2}, {ssl, recv, 3}, {web, read, 1}],
+    S = looked([busy_loop(Reads, 90), busy_loop([{gen, do_call, 4}, {web, answer, 3}], 20)]),
+    ?assertEqual([{web, answer, 3}], entries(S)).
 
 %% What all processes run around their work is nobody's entry.
 helper_is_no_entry_test() ->

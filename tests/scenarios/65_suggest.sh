@@ -3,7 +3,7 @@
 # Goal of this test: kprof suggest tells what to trace in a node of which it knows nothing: the command that it prints, pasted, and the file
 # that it writes give a table that names the requests. That is so where a server that it knows listens (cowboy), and where only the stacks of
 # busy processes tell. Whatever ends it, nothing of it stays in the node, and 100,000 processes do not hold it up.
-# A preset is the same without looking.
+# A preset is the same without looking. An identity function may be Elixir's.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/web.sh"
@@ -145,12 +145,12 @@ start "$scratch/preset.log" "$kprof" attach "$node" --cookie-file "$scratch/cook
 attach_pid=$!
 traces() { grep -qs '^tracing .* 1 entry, 2 tiers' "$scratch/preset.log"; }
 wait_for 30 "a preset, to which a tier is added, and of which one is replaced" traces
-ask -X PUT /users/1
+ask /users/1
 wait_for 20 "its request is in the database" ledger_reaches requests_complete $((before + 1))
 kill -INT "$attach_pid"
 ends "$attach_pid" 20
-is "$(sql "SELECT tier, sum(calls) FROM tier_stats WHERE resolution_s = 10 AND identity = 'PUT /scenario_web_cowboy' GROUP BY 1 ORDER BY 1")" \
-  $'_total|1\ncowboy_stream_h:request_process/3|1\nhandler|1\nstore|1' "it has the preset's name and tiers, and the added one"
+is "$(sql "SELECT identity, sum(calls) FROM tier_stats WHERE resolution_s = 10 AND tier = 'store' AND identity <> '_total' GROUP BY 1")" \
+  "GET /scenario_web_cowboy|1" "it has the preset's name, and the added tier"
 refuses() { # STATUS PATTERN OPTION...
   local status=0 want=$1 pattern=$2
   shift 2
@@ -163,5 +163,27 @@ refuses 6 'nothing of ejabberd runs there' --preset ejabberd
 refuses 6 'there is no such module' --preset phoenix=MyApp.Endpoint
 refuses 6 'lists is no Phoenix endpoint' --preset phoenix=lists
 refuses 6 'there is no such function, but scenario_web:store/1' --tier store=scenario_web:stor/1,returns=none
+
+# -- an identity function in Elixir --------------------------------------------------------------------------------------------------
+refuses 6 'this node runs no Elixir: write a fun' --preset cowboy --identity 'fn _ -> :x end'
+if command -v elixir >/dev/null; then
+  name=suggest_elixir_$$
+  node=$name@localhost
+  start_erl "$name" -pa "$(elixir -e 'IO.puts(:code.lib_dir(:elixir))')/ebin" -s scenario_entry start
+  is "$(target_eval "$node" '{ok, _} = application:ensure_all_started(elixir), ok.')" ok "a node runs Elixir"
+  refuses 6 'missing terminator' --entry scenario_entry:handle/2 --identity 'fn {a, -> a end'
+  before=$(ledger requests_complete)
+  start "$scratch/elixir.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
+    --entry scenario_entry:handle/2 --identity 'fn {:scenario_entry, :handle, [what, _]} when what != :stored -> what; _ -> nil end'
+  attach_pid=$!
+  traces() { grep -qs '^tracing ' "$scratch/elixir.log"; }
+  wait_for 30 "it is traced with an fn" traces
+  target_eval "$node" 'scenario_entry:client([local, stored, fails], 30).' >/dev/null
+  wait_for 20 "its requests are in the database" ledger_reaches requests_complete $((before + 30))
+  kill -INT "$attach_pid"
+  ends "$attach_pid" 20
+  is "$(sql "SELECT identity, sum(calls) FROM tier_stats WHERE resolution_s = 10 AND node LIKE '$name@%' AND tier = '_total'
+             AND identity <> '_total' GROUP BY 1 ORDER BY 1")" $'fails|10\nlocal|10\nundefined|10' "the fn names them; nil is no name"
+fi
 stop_collector
 intact

@@ -39,7 +39,8 @@ const char attach_help[] =
     "                          or a record by its name; any other value leaves the request\n"
     "                          without a name. An Erlang fun as text can look into arguments:\n"
     "                          'fun({shop_http, handle, [Route | _]}) -> Route; (_) ->\n"
-    "                          undefined end'\n"
+    "                          undefined end'. Where NODE runs Elixir, so can an Elixir fn:\n"
+    "                          'fn {MyApp.Endpoint, :call, [conn, _]} -> conn.method; _ -> nil end'\n"
     "  --preset WHAT           entry, tiers and identity of what is known: phoenix, ecto, cowboy,\n"
     "                          rabbitmq or ejabberd; with their modules phoenix=MyApp.Endpoint and\n"
     "                          ecto=MyApp.Repo. It may be given more than once. --tier and --entry\n"
@@ -191,16 +192,20 @@ int attach_take_preset(const char *command, const char *text, const char **prese
 
 static int take_identity(struct attach_options *o, const char *text) {
     const char *start = text + strspn(text, " \t\n");
-    if (strncmp(start, "fun", 3) == 0 && strchr("( \t\n", start[3])) {
+    bool erlang = strncmp(start, "fun", 3) == 0 && strchr("( \t\n", start[3]);
+    bool elixir = strncmp(start, "fn", 2) == 0 && strchr("( \t\n{", start[2]);
+    if (erlang || elixir) {
         o->trace.identity_fun = start;
         o->trace.identity = NULL; // the last one counts
         return EXIT_SUCCESS;
     }
     const char *want = mfa_parse_argument(text, &o->identity, &o->trace.identity_argument);
     if (want) {
-        return command_fail("attach", EXIT_USAGE,
-                            "--identity %s: want %s; or a fun of Erlang's, 'fun(...) -> ... end'",
-                            text, want);
+        return command_fail(
+            "attach", EXIT_USAGE,
+            "--identity %s: want %s; or a fun of Erlang's, 'fun(...) -> ... end'; or, for "
+            "a node that runs Elixir, 'fn ... -> ... end'",
+            text, want);
     }
     o->trace.identity = &o->identity;
     o->trace.identity_fun = NULL;

@@ -149,7 +149,14 @@ advice(_) ->
 given({identity, {{_, _, _} = MFA, N}}) ->
     {identity_f, by_argument(MFA, N)};
 given({identity, Text}) when is_binary(Text) ->
-    case parsed("--identity, ", <<Text/binary, "\n.">>) of
+    Parse = fun() ->
+        case kprof_elixir:is_fn(Text) andalso kprof_elixir:fn(Text) of
+            false -> kprof_options:parse(<<Text/binary, "\n.">>);
+            {ok, Fn} -> {ok, [Fn]};
+            {error, Why} -> {error, {config, 1, Why}}
+        end
+    end,
+    case bounded("--identity, ", Parse) of
         [F] when is_function(F, 1) -> {identity_f, F};
         _ -> throw({error, "--identity, ", {config, 1, "want one fun of one argument"}})
     end;
@@ -217,8 +224,10 @@ by_argument({M, F, A}, N) ->
 
 %% The text is the operator's, but may be wrong: it gets some memory and some time.
 parsed(What, Text) ->
-    Parse = fun() -> exit({parsed, kprof_options:parse(Text)}) end,
-    {Pid, Ref} = spawn_opt(Parse, [
+    bounded(What, fun() -> kprof_options:parse(Text) end).
+
+bounded(What, Parse) ->
+    {Pid, Ref} = spawn_opt(fun() -> exit({parsed, Parse()}) end, [
         monitor, {max_heap_size, #{size => ?PARSE_WORDS, kill => true, error_logger => false}}
     ]),
     receive

@@ -16,13 +16,22 @@
 -define(MOST_TIERS, 8).
 % looks that tell little
 -define(FEW, 20).
-% who is in these waits for work, or for time to pass
+%% Who is in these waits for work, or for time to pass,
 -define(IDLE, [
-    {prim_inet, recv0, 3},
-    {prim_inet, accept0, 3},
-    {gen_server, loop, 7},
-    {gen_statem, loop_receive, 3},
-    {timer, sleep, 1}
+    {prim_inet, recv0},
+    {prim_inet, accept0},
+    {gen_server, loop},
+    {gen_statem, loop_receive},
+    {timer, sleep}
+]).
+%% and so does who has called these: ssl asks a process of its own.
+-define(READS, [
+    {gen_tcp, recv},
+    {gen_tcp, accept},
+    {gen_tcp_socket, recv},
+    {gen_tcp_socket, accept},
+    {ssl, recv},
+    {ssl, transport_accept}
 ]).
 -define(OTP, [
     asn1, common_test, compiler, crypto, dialyzer, diameter, eldap, elixir, erl_interface, erts,
@@ -128,12 +137,16 @@ look(Stack, N, Applications) ->
                             true -> callback(Inner, First);
                             false -> none
                         end,
-                    idle = lists:member(hd(Stack), ?IDLE),
+                    idle = is_idle(Stack),
                     frames = Own,
                     count = N
                 }
             ]
     end.
+
+is_idle([{M, F, _} | _] = Stack) ->
+    lists:member({M, F}, ?IDLE) orelse
+        lists:any(fun({N, G, _}) -> lists:member({N, G}, ?READS) end, Stack).
 
 %% A callback that ends in the call of another function is not on the stack itself; who called it
 %% is.

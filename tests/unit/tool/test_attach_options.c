@@ -88,6 +88,10 @@ static void identity(void **state) {
     reads("--identity fun(_)->x%end --identity b:c/1:1");
     assert_non_null(o.trace.identity);
     assert_null(o.trace.identity_fun);
+    reads("--identity fn{_,_,_}->:x;end");
+    assert_string_equal(o.trace.identity_fun, "fn{_,_,_}->:x;end");
+    reads("--identity fn:c/1:1"); // a module of that name
+    assert_string_equal(o.trace.identity->module, "fn");
     reads("--identity \nfun(_)->x%end");
     assert_string_equal(o.trace.identity_fun, "fun(_)->x%end");
 }
