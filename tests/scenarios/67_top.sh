@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: a node that has nothing of kprof is sampled by one command, and however that ends nothing is left in the node. kprof top
 # shows what its processes are known to do: who is busy, whose queue grows, who sleeps, which functions run; on a terminal it obeys keys, and
-# leaves the terminal as it was. kprof sample --pid says why a mailbox is long.
+# leaves the terminal as it was. kprof sample --pid says why a mailbox is long. What a
+# collector sends that is nonsense ends it with an error.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
@@ -215,3 +216,19 @@ refuses() { # STATUS PATTERN WHAT ARGUMENT...
 refuses 3 'nobody' "a node that is not up" sample nobody@localhost --collector "127.0.0.1:$collector_port"
 refuses 2 'listen is for' "--listen with --collector" sample "$node" --collector "127.0.0.1:$collector_port" --listen 0
 refuses 2 'traces nothing' "kprof attach --no-tiers with a tier" attach "$node" --no-tiers --tier map=lists:map/2
+
+# -- a collector that sends nonsense -----------------------------------------------------------------------------------
+for lie in empty no_time numbers negative many bytes long; do
+  rm -f "$scratch/liar.port"
+  start "$scratch/liar.log" python3 "$(dirname "${BASH_SOURCE[0]}")/top_liar.py" "$node" "$lie" "$scratch/liar.port"
+  wait_for 20 "the liar listens" test -s "$scratch/liar.port"
+  refuses 1 '^kprof top: (what the collector sends is no view of a node|the collector is gone: )' "nonsense from a collector ($lie)" \
+    top "$node" --collector "127.0.0.1:$(cat "$scratch/liar.port")"
+done
+rm -f "$scratch/liar.port"
+start "$scratch/liar.log" python3 "$(dirname "${BASH_SOURCE[0]}")/top_liar.py" "$node" steers "$scratch/liar.port"
+wait_for 20 "the liar listens" test -s "$scratch/liar.port"
+begin top "$node" --collector "127.0.0.1:$(cat "$scratch/liar.port")" --count 1
+ends "$pid" 30
+is "$status" 0 "names that could steer a terminal"
+has "$said" '100\.0 % m:\?\[2J/0$' "are shown without that"

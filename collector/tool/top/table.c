@@ -198,10 +198,10 @@ static void put_summary(const struct top_rows *r, const struct top_style *style,
             late = r->totals.late_ms - r->before.late_ms;
     double used = (double)(r->totals.cost_us - r->before.cost_us) / 1e6 / r->seconds;
     int n = snprintf(line, sizeof line,
-                     " %s: %u process%s by %s, %s looks in %.1f s, %s of a processor", style->node,
+                     " %s: %u process%s by %s, %s look%s in %.1f s, %s of a processor", style->node,
                      r->process_count, r->process_count == 1 ? "" : "es", by[style->by],
-                     text_grouped((uint64_t)r->samples, looks), r->seconds,
-                     text_percent(used > 0 ? used : 0, cost));
+                     text_grouped((uint64_t)r->samples, looks), text_plural((uint64_t)r->samples),
+                     r->seconds, text_percent(used > 0 ? used : 0, cost));
     size_t len = n > 0 && (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
     if (missed > 0) {
         len += (size_t)snprintf(line + len, sizeof line - len, ", %lld not answered",
