@@ -279,11 +279,23 @@ loop_test() ->
     ?assert(lists:member({<<"db">>, {db, handle_call, 3}}, tiers(S))),
     ?assertNot(lists:keymember({util, timed, 1}, 2, tiers(S))).
 
-%% Reading through TLS waits for a process of ssl's.
-tls_test() ->
-    Reads = [{gen, do_call, 4}, {ssl_gen_statem, call, 2}, {ssl, recv, 3}, {web, read, 1}],
-    S = looked([busy_loop(Reads, 90), busy_loop([{gen, do_call, 4}, {web, answer, 3}], 20)]),
-    ?assertEqual([{web, answer, 3}], entries(S)).
+%% Reading through TLS waits for a process of ssl's. Who begins to read is not at work either.
+reads_test() ->
+    Begins = [{erlang, port_control, 3}, {prim_inet, async_recv, 3}, {prim_inet, recv0, 3}],
+    Tls = [{gen, do_call, 4}, {ssl_gen_statem, call, 2}, {ssl, recv, 3}],
+    [
+        ?assertEqual(
+            [{web, answer, 3}],
+            entries(
+                looked([
+                    idle_loop(),
+                    busy_loop(Reads ++ [{web, headers, 1}], 90),
+                    busy_loop([{gen, do_call, 4}, {web, answer, 3}], 20)
+                ])
+            )
+        )
+     || Reads <- [Begins, Tls]
+    ].
 
 %% What all processes run around their work is nobody's entry.
 helper_is_no_entry_test() ->

@@ -39,7 +39,11 @@ start_load --seconds 600 --clients 4 --think 2
 served() { [ "$(target_eval "$node" 'length([P || P <- erlang:ports(), {_, "tcp_inet"} <- [erlang:port_info(P, name)]]) > 4.')" = true ]; }
 wait_for 30 "clients are served" served
 is "$(target_eval "$node" 'scenario_left:snapshot("before").')" ok "the node before, with its clients"
-suggest "$node" --config-out "$scratch/suggested.config"
+# a look of some seconds may miss a server that is quick
+for _ in 1 2 3 4 5; do
+  suggest "$node" --config-out "$scratch/suggested.config"
+  ! grep -q 'shop_worker' "$scratch/suggested" || break
+done
 cat "$scratch/suggested"
 untouched "after kprof suggest"
 has "$scratch/suggested" "^kprof attach $node --cookie-file $scratch/cookie \\\\$" "a command to be pasted"
@@ -49,7 +53,7 @@ pasted "$scratch/suggested" " --collector 127.0.0.1:$collector_port --for 4s" ||
 untouched "after the pasted command"
 routes() {
   sql "SELECT count(DISTINCT identity) FROM tier_stats
-       WHERE identity IN ('read', 'search', 'order', 'update', 'create', 'delete') AND tier = 'shop_worker'"
+       WHERE identity IN ('read', 'search', 'order', 'update', 'create', 'delete') AND tier = 'shop_worker' AND calls > 0"
 }
 named() { [ "$(routes)" = 6 ]; }
 wait_for 20 "the table names the shop's routes" named

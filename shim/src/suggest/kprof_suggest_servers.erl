@@ -18,14 +18,14 @@
 -define(FEW, 20).
 %% Who is in these waits for work, or for time to pass,
 -define(IDLE, [
-    {prim_inet, recv0},
-    {prim_inet, accept0},
     {gen_server, loop},
     {gen_statem, loop_receive},
     {timer, sleep}
 ]).
-%% and so does who has called these: ssl asks a process of its own.
+%% and so does who has called these: a port is told to read, ssl asks a process of its own.
 -define(READS, [
+    {prim_inet, recv0},
+    {prim_inet, accept0},
     {gen_tcp, recv},
     {gen_tcp, accept},
     {gen_tcp_socket, recv},
