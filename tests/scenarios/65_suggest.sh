@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal of this test: kprof suggest tells what to trace in a node of which it knows nothing: the command that it prints, pasted, and the file
-# that it writes give a table that names the requests. That is so where a server that it knows listens (cowboy), and where only the stacks of
-# busy processes tell. Whatever ends it, nothing of it stays in the node, and 100,000 processes do not hold it up.
+# Goal of this test: kprof suggest tells what to trace in a node of which it knows nothing: the command that it prints, pasted, and the
+# file that it writes give a table that names the requests. That is so where a server that it knows listens (cowboy), and where only the
+# stacks of busy processes tell. Whatever ends it, nothing of it stays in the node, and 100,000 processes do not hold it up.
 # A preset is the same without looking. An identity function may be Elixir's.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
@@ -20,6 +20,7 @@ suggest() {
   timeout 600 "$kprof" suggest "$@" --cookie-file "$scratch/cookie" >"$scratch/suggested" 2>"$scratch/suggest.log" ||
     fail "kprof suggest: $(cat "$scratch/suggest.log")"
 }
+traces() { grep -qs '^tracing ' "$scratch/$1.log"; } # LOG
 untouched() { is "$(target_eval "$node" 'scenario_left:differences("before").')" "[]" "nothing is left in the node $1"; }
 untouched_by_now() { [ "$( (trap - EXIT; target_eval "$node" 'code:which(kprof).') 2>/dev/null)" = non_existing ]; }
 
@@ -65,8 +66,9 @@ wait_for 20 "the configuration traces the same" ledger_reaches requests_complete
 is "$(sql "SELECT count(*) FROM tier_stats WHERE identity IN ('undefined', '_other')")" 0 "with the same names"
 
 suggest "$node" --json
-is "$(sqlite3 :memory: "SELECT j ->> '\$.node', j ->> '\$.options[0].option', j ->> '\$.options[0].value', j ->> '\$.command' LIKE 'kprof attach %'
-  FROM (SELECT readfile('$scratch/suggested') AS j)")" "$node|entry|shop_conn:answer/3,returns=none|1" "--json"
+is "$(sqlite3 :memory: "SELECT j ->> '\$.node', j ->> '\$.options[0].option', j ->> '\$.options[0].value',
+    j ->> '\$.command' LIKE 'kprof attach %' FROM (SELECT readfile('$scratch/suggested') AS j)")" \
+  "$node|entry|shop_conn:answer/3,returns=none|1" "--json"
 
 # -- however it ends -----------------------------------------------------------------------------------------------------------------
 entered() { [ "$( (trap - EXIT; target_eval "$node" 'is_pid(whereis(kprof_sup)).') 2>/dev/null)" = true ]; }
@@ -79,7 +81,7 @@ begin
 kill -INT "$suggest_pid"
 ends "$suggest_pid" 30
 is "$status" 1 "Ctrl-C ends it"
-is "$(cat "$scratch/ended.log" | tr -d '\n')" "kprof suggest: taking kprof out of the node" "and it prints no command"
+is "$(tr -d '\n' <"$scratch/ended.log")" "kprof suggest: taking kprof out of the node" "and it prints no command"
 untouched "after Ctrl-C"
 begin
 wait_for 10 "the shim is in the node" entered
@@ -91,8 +93,7 @@ untouched "after kill -9"
 start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
   --entry shop_http:handle_request/2
 attach_pid=$!
-traces() { grep -q '^tracing ' "$scratch/attach.log"; }
-wait_for 30 "another one traces" traces
+wait_for 30 "another one traces" traces attach
 suggest "$node"
 has "$scratch/suggested" '^  --entry shop_conn:answer/3,returns=none' "a node that is traced tells the same"
 gone "$attach_pid" && fail "the other one has ended"
@@ -129,8 +130,7 @@ has "$scratch/suggested" '^#       a cowboy listens: scenario_web_cowboy; it run
 rm -f "$scratch/seen" "$scratch/pasted.log"
 before=$(ledger requests_complete)
 pasted "$scratch/suggested" " --collector 127.0.0.1:$collector_port --for 6s" & pasted=$!
-traces() { grep -qs '^tracing ' "$scratch/pasted.log"; }
-wait_for 30 "the pasted command traces" traces
+wait_for 30 "the pasted command traces" traces pasted
 ask /users/1 /users/2 /slow
 ask -X POST /users/1
 wait "$pasted" || fail "the pasted command: $(cat "$scratch/pasted.log")"
@@ -147,8 +147,8 @@ before=$(ledger requests_complete)
 start "$scratch/preset.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
   --preset cowboy --tier store=scenario_web:store/1,returns=none --tier handler=cowboy_handler:execute/2
 attach_pid=$!
-traces() { grep -qs '^tracing .* 1 entry, 2 tiers' "$scratch/preset.log"; }
-wait_for 30 "a preset, to which a tier is added, and of which one is replaced" traces
+wait_for 30 "a preset, to which a tier is added, and of which one is replaced" traces preset
+has "$scratch/preset.log" '^tracing .* 1 entry, 2 tiers' "and it says so"
 ask /users/1
 wait_for 20 "its request is in the database" ledger_reaches requests_complete $((before + 1))
 kill -INT "$attach_pid"
@@ -180,8 +180,7 @@ if command -v elixir >/dev/null; then
   start "$scratch/elixir.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
     --entry scenario_entry:handle/2 --identity 'fn {:scenario_entry, :handle, [what, _]} when what != :stored -> what; _ -> nil end'
   attach_pid=$!
-  traces() { grep -qs '^tracing ' "$scratch/elixir.log"; }
-  wait_for 30 "it is traced with an fn" traces
+  wait_for 30 "it is traced with an fn" traces elixir
   target_eval "$node" 'scenario_entry:client([local, stored, fails], 30).' >/dev/null
   wait_for 20 "its requests are in the database" ledger_reaches requests_complete $((before + 30))
   kill -INT "$attach_pid"
