@@ -170,7 +170,8 @@ refuses 6 'there is no such function, but scenario_web:store/1' --tier store=sce
 
 # -- an identity function in Elixir --------------------------------------------------------------------------------------------------
 refuses 6 'this node runs no Elixir: write a fun' --preset cowboy --identity 'fn _ -> :x end'
-if command -v elixir >/dev/null; then
+# the machine's Elixir is for its own OTP
+if [ -z "${KPROF_OTP:-}" ] && command -v elixir >/dev/null; then
   name=suggest_elixir_$$
   node=$name@localhost
   start_erl "$name" -pa "$(elixir -e 'IO.puts(:code.lib_dir(:elixir))')/ebin" -s scenario_entry start
