@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal of this test: a node that has nothing of kprof is sampled by one command, and however that ends nothing is left in the node. kprof top
-# shows what its processes are known to do: who is busy, whose queue grows, who sleeps, which functions run; on a terminal it obeys keys, and
-# leaves the terminal as it was. kprof sample --pid says why a mailbox is long. What a
-# collector sends that is nonsense ends it with an error.
+# Goal of this test: a node that has nothing of kprof is sampled by one command, and however that ends nothing is left in the node.
+# kprof top shows what its processes are known to do: who is busy, whose queue grows, who sleeps, which functions run; on a terminal
+# it obeys keys, and leaves the terminal as it was. kprof sample --pid says why a mailbox is long. What a collector sends that is
+# nonsense ends it with an error.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
@@ -103,7 +103,8 @@ both = sum(f["total"] for v in last for f in v["functions"] if f["name"] == "sce
 assert two > one > 0 and both >= one + two, (one, two, both)
 print("true")
 END
-is "$(python3 "$scratch/top.py" "$scratch/top.json" 2>&1 | tail -n 1)" true "who is busy, whose queue grows, who sleeps, and which functions run"
+is "$(python3 "$scratch/top.py" "$scratch/top.json" 2>&1 | tail -n 1)" true \
+  "who is busy, whose queue grows, who sleeps, and which functions run"
 is "$(find "$scratch/tmp" | wc -l)" 1 "no database is left"
 untouched 2 "after kprof top"
 has_no_tops() { [ -z "$(pgrep -f "^kprof-collector .*--db $scratch/tmp/" || true)" ]; }
@@ -165,7 +166,8 @@ assert asleep["statuses"] == {"waiting": asleep["looks"]} and asleep["reductions
 assert asleep["stack"][0] == "scenario_sample:sleeps/0" and asleep["stack_looks"] == asleep["looks"], asleep
 print("true")
 END
-is "$(python3 "$scratch/seen.py" "$said" 2>&1 | tail -n 1)" true "a queue that grows, one who works and one who sleeps are told as what they are"
+is "$(python3 "$scratch/seen.py" "$said" 2>&1 | tail -n 1)" true \
+  "a queue that grows, one who works and one who sleeps are told as what they are"
 untouched 2 "after that"
 
 # -- on a terminal -----------------------------------------------------------------------------------------------------
