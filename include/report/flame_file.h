@@ -13,7 +13,8 @@
 //   .pprof            go tool pprof and what else reads its profiles: all metrics at once; requests
 //                     are told apart by labels, never by frames
 //   .callgrind        callgrind_annotate, KCachegrind
-//   .perf.txt         the text of perf script: FlameScope, stackcollapse-perf.pl
+//   .perf.txt         the text of perf script: FlameScope, stackcollapse-perf.pl. Of samples each
+//                     look is there, at its time, with what was seen of the process (perf.h)
 #pragma once
 
 #include "base/buffer.h"
@@ -39,6 +40,7 @@ bool flame_format_of(const char *name, enum flame_format *format);
 struct flame_drawing {
     const struct flame_tree *tree; // finished; where its metric is wall time all forms are whole
     struct flame_options weighed;  // how
+    uint64_t from_us, until_us;    // of samples: the stretch that was weighed; until 0: to the end
     const char *title;             // what it is of: text in one line
     const char *const *notes;      // lines below it, the last one NULL: what it shows, what was cut
     int64_t started_ns;            // since 1970 UTC

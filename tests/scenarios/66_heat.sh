@@ -84,6 +84,15 @@ has_not "$scratch/heat.txt" $'\e' "and no colours where there is no terminal"
 python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$scratch/x.svg" || fail "the picture is no XML"
 ok "the picture is well-formed"
 
+# The same looks for those who read the text of perf script.
+for metric in active reductions; do
+  "$kprof" flame --db "$db" --profile 1 --metric $metric --from 2s --to 4s --out "$scratch/x.perf.txt" >/dev/null
+  perl "$here/perf_reader.pl" <"$scratch/x.perf.txt" >"$scratch/read" || fail "perf's text: $(cat "$scratch/read")"
+  is "$(awk -F'|' '$1 == "collapse" { n += $3 } END { print n }' "$scratch/read")" "$(weight --metric $metric --from 2s --to 4s)" \
+    "perf's text weighs the same by $metric"
+done
+has "$scratch/x.perf.txt" 'metric_erlang_memory: [0-9]+, -?[0-9]+ ' "with metrics"
+
 command -v chromium >/dev/null || { echo "no chromium: the picture is not worked"; exit 0; }
 {
   sed -e '/<\/svg>/d' "$scratch/x.svg"

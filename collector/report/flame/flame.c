@@ -144,6 +144,8 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *asked,
         notes_put(a, question);
         a->drawing = (struct flame_drawing){.tree = &a->tree,
                                             .weighed = question->weighed,
+                                            .from_us = question->from_us,
+                                            .until_us = question->until_us,
                                             .title = a->title,
                                             .notes = a->note_lines,
                                             .started_ns = a->profile.head.begin_ns,

@@ -14,6 +14,8 @@ void flame_pprof(const struct flame_drawing *d, struct buffer *out);
 void flame_callgrind(const struct flame_drawing *d, struct buffer *out);
 void flame_perf(const struct flame_drawing *d, struct buffer *out);
 
+// Appends a name with each of some characters replaced.
+void flame_put_clean(struct buffer *out, const char *name, const char *bad, char instead);
 // Appends text so that neither HTML nor XML takes it for anything else.
 void flame_put_escaped(struct buffer *out, const char *text, size_t len);
 

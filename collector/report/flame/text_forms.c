@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A name with each of some characters replaced, "->" too when it is among them.
-static void put_clean(struct buffer *out, const char *name, const char *bad, char instead) {
+void flame_put_clean(struct buffer *out, const char *name, const char *bad, char instead) {
     for (const char *at = name; *at;) {
         size_t good = strcspn(at, bad);
         buffer_append(out, at, good);
@@ -40,59 +39,12 @@ void flame_collapsed(const struct flame_drawing *d, struct buffer *out) {
             continue;
         }
         for (uint32_t depth = i == 0 ? 0 : 1; depth <= t->nodes[i].depth; depth++) {
-            put_clean(out, flame_frame_of(t, path[depth])->name, ";\n", ',');
+            flame_put_clean(out, flame_frame_of(t, path[depth])->name, ";\n", ',');
             buffer_text(out, depth < t->nodes[i].depth ? ";" : "");
         }
         buffer_printf(out, " %" PRId64 "\n", value);
     }
     free(path);
-}
-
-// -- perf script ----------------------------------------------------------------------------------
-
-// What FlameScope (util/regexp.py) and stackcollapse-perf.pl take: a head of command, process,
-// processor, time, period and event; frames from the top down, each with an address and a file; an
-// empty line. They cut names at "+" and "(", and split them at "->".
-static void put_perf_name(struct buffer *out, const char *name) {
-    put_clean(out, name, "+()>\n", '.');
-}
-
-static void put_perf_sample(const struct flame_drawing *d, uint32_t stack, int64_t time,
-                            int64_t period, struct buffer *out) {
-    enum { SECOND = 1000000000 };
-    const struct flame_tree *t = d->tree;
-    buffer_printf(out, "kprof 1/1 [000] %" PRId64 ".%09" PRId64 ": %" PRId64 " %s-%s:\n",
-                  time / SECOND, time % SECOND, period, flame_metric_name(d->weighed.metric),
-                  flame_metric_unit(d->weighed.metric));
-    uint32_t node = stack;
-    do {
-        const struct flame_frame *f = flame_frame_of(t, node);
-        buffer_text(out, "\tffffffff ");
-        put_perf_name(out, f->name);
-        buffer_text(out, " (");
-        put_perf_name(out, f->module[0] ? f->module : "kprof");
-        buffer_text(out, ")\n");
-        node = t->nodes[node].parent;
-    } while (node != 0);
-    buffer_text(out, "\n");
-}
-
-// stackcollapse-perf.pl adds up periods, FlameScope counts samples, speedscope takes the time since
-// the one before: so that all see the same, a stack has as many samples as it has of a small
-// period, each at its end.
-void flame_perf(const struct flame_drawing *d, struct buffer *out) {
-    enum { SAMPLES = 5000 };
-    const struct flame_tree *t = d->tree;
-    int64_t most = t->nodes[0].weight.total / SAMPLES + 1, time = d->started_ns;
-    for (uint32_t i = 0; i < t->node_count; i++) {
-        int64_t rest = t->nodes[i].weight.self;
-        while (rest > 0 && !out->failed) {
-            int64_t period = rest < most ? rest : most;
-            time += period;
-            rest -= period;
-            put_perf_sample(d, i, time, period, out);
-        }
-    }
 }
 
 // -- callgrind ------------------------------------------------------------------------------------
@@ -148,7 +100,7 @@ static void put_function(struct buffer *out, const struct flame_tree *t, const c
     if (!named[frame]) {
         named[frame] = true;
         buffer_text(out, " ");
-        put_clean(out, t->frames[frame].name, "\n", ' ');
+        flame_put_clean(out, t->frames[frame].name, "\n", ' ');
     }
     buffer_text(out, "\n");
 }

@@ -15,7 +15,12 @@ static int make_file(const struct draw_options *o, uint32_t i, const struct flam
     const char *name = o->files[i].name;
     struct buffer out = buffer_make(OUTPUT_BYTES);
     flame_file(&a->drawing, o->files[i].format, &out);
-    int status = command_write("flame", name, &out);
+    int status =
+        out.failed && out.len > OUTPUT_BYTES / 2
+            ? command_fail("flame", EXIT_FAILURE,
+                           "%s would be larger than %d MB: a stretch, by --from and --to, is less",
+                           name, OUTPUT_BYTES >> 20)
+            : command_write("flame", name, &out);
     if (status == EXIT_SUCCESS && !o->json) {
         printf("wrote %s\n", name);
     }

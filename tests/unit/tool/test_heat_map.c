@@ -1,26 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // kprof heat: what it prints, its JSON and its picture, of a profile that a test has written.
-#include "sample_script.h"
-#include "tool_fixture.h"
-
-#include "model/profile/sample_weights.h"
-#include "store/keep_profile.h"
+#include "sample_kept.h"
 
 enum { MS = 1000, SECOND = 1000000 };
-
-static void keep(struct told *t, int64_t seconds) {
-    int64_t id;
-    struct store *s = fixture_open();
-    assert_true(taken(t));
-    t->profile.head.begin_ns = 1763640000000000000;
-    t->profile.head.end_ns = t->profile.head.begin_ns + seconds * 1000000000;
-    snprintf(t->profile.head.node, sizeof t->profile.head.node, "shop@host");
-    snprintf(t->profile.head.settings, sizeof t->profile.head.settings, "{}");
-    assert_true(samples_weigh(&t->profile, &(struct sample_choice){.kept = true}));
-    assert_true(store_keep_profile(s, &t->profile, &id));
-    store_close(s);
-    end(t);
-}
 
 // Looks at both processes each 20 ms for so long: a has run at each `busy`-th of them (0: at none).
 static void looks(struct told *t, int ms, int busy, uint64_t memory) {
