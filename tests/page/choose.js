@@ -193,7 +193,7 @@ async function choosesNodes(page) {
 
 // What is chosen in a flame graph stands in the address: a link shows the same, back and forward lead through it.
 async function choosesInFlame(page, context, wrong) {
-  const [{ id }] = (await ask("profiles")).profiles;
+  const { id } = (await ask("profiles")).profiles.find(p => p.kind === "full");
   const seen = of => of.evaluate(() => ({
     metric: document.querySelector(".flame-controls select").selectedOptions[0].textContent,
     way: document.querySelector(".flame-way [aria-pressed=true]").textContent,
@@ -249,7 +249,7 @@ async function choosesInFlame(page, context, wrong) {
 }
 
 async function comparesProfiles(page) {
-  const [second, first] = (await ask("profiles")).profiles;
+  const [second, first] = (await ask("profiles")).profiles.filter(p => p.kind === "full");
   await open(page, `${base}?profile=${second.id}`);
   check("a profile stands alone", await page.locator(".flame.compared").count() === 0);
   await page.selectOption("#before", String(first.id));

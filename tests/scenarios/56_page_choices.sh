@@ -3,7 +3,7 @@
 # Goal of this test: in a real browser the page tells what changed, and shows what was chosen. Two nodes are traced; in a copy of their
 # database the same requests stand a day earlier too, each of half the time, with the same percentiles and one error less. So the means
 # changed for sure, and the errors may have by chance. Nodes, identities and tiers are chosen by mouse and by keys, links and back show
-# the same; two profiles are compared.
+# the same; two profiles are compared. One of samples is drawn in parts, which its heat map chooses.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/profile.sh"
 # shellcheck source=../page/modules.sh
@@ -18,6 +18,8 @@ for node in one two; do
   [ "$node" = two ] || timeout 60 "$kprof" note "deployed <b>1.4</b>" --collector "127.0.0.1:$collector_port" \
     >"$scratch/note.txt" || fail "kprof note"
 done
+"$kprof" sample "two$$@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --for 5s >"$scratch/sample.log" 2>&1 ||
+  fail "kprof sample: $(cat "$scratch/sample.log")"
 profile_of_shop "two$$@localhost" --requests 60 --clients 2 --think 10
 profile_of_shop "two$$@localhost" --requests 60 --clients 2 --think 10
 # what is sent last is written a second later
@@ -39,4 +41,10 @@ earlier ledger_rows ""
 from=$(sqlite3 "$copy" "SELECT max(bucket_start) - 3600 FROM stat_rows WHERE resolution_s = 10")
 start "$scratch/serve.log" "$kprof" serve --db "$copy" --http 0
 wait_for 20 "it is served" grep -qs 'http://' "$scratch/serve.log"
-works choose "$(page_of "$scratch/serve.log")/" "$from" "$((from + 3610))"
+for driver in choose samples; do works "$driver" "$(page_of "$scratch/serve.log")/" "$from" "$((from + 3610))"; done
+alone=$scratch/alone.db
+sqlite3 "$db" ".backup '$alone'"
+sqlite3 "$alone" "DELETE FROM stat_rows; DELETE FROM ledger_rows; DELETE FROM path_rows; DELETE FROM profile_rows WHERE kind = 0"
+start "$scratch/alone.log" "$kprof" serve --db "$alone" --http 0
+wait_for 20 "it is served" grep -qs 'http://' "$scratch/alone.log"
+works samples "$(page_of "$scratch/alone.log")/" alone

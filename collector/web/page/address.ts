@@ -17,7 +17,11 @@ export type View = {
   before: number;       // a profile that this one is compared with
   sort: string;         // the table's column; with "-" before it the other way round
   look: Look;           // what is chosen in the profile's flame graph
+  drawn: Drawn;         // what of the profile is drawn
 };
+/** What the API takes of it: how it is grouped; of samples a part, and that of what it is compared with, in ms since their begins. */
+const DRAWN = ["group", "part_from", "part_until", "before_part_from", "before_part_until"] as const;
+export type Drawn = Partial<Record<typeof DRAWN[number], string>>;
 export type Against = "" | "before" | "day" | "week";
 type Lists = "nodes" | "identities" | "tiers";
 
@@ -31,7 +35,7 @@ const SHORTEST = 60; // seconds, since something that was just now
 export const MOST_NAMES = 16;
 
 const USUAL: View = { view: "", nodes: [], identities: [], tiers: [], last: 3600, from: 0, until: 0, compare: "", find: "", slow: 0, profile: 0,
-                      before: 0, sort: "", look: {} };
+                      before: 0, sort: "", look: {}, drawn: {} };
 const LISTS: [Lists, string][] = [["nodes", "node"], ["identities", "identity"], ["tiers", "tier"]];
 
 /** What the address asks for. */
@@ -49,7 +53,7 @@ export function view(): View {
     last: bounded ? 0 : number("last") || USUAL.last, from: bounded ? from : 0, until: bounded ? until : 0,
     compare: compare === "before" || compare === "day" || compare === "week" ? compare : "", find: p.get("find") ?? "",
     slow: number("slow"), profile: number("profile"), before: number("before"), sort: p.get("sort") ?? "",
-    look: lookOf(p) };
+    look: lookOf(p), drawn: Object.fromEntries(DRAWN.filter(key => p.get(key)).map(key => [key, p.get(key)!])) };
 }
 
 /** The address of the present view with some of it changed. */
@@ -62,7 +66,12 @@ export function hrefOf(change: Partial<View>): string {
   for (const key of Object.keys(USUAL) as (keyof View)[]) {
     if (typeof v[key] !== "object" && v[key] !== USUAL[key] && v[key] !== 0) { p.set(key, String(v[key])); }
   }
-  if (v.profile) { addLook(p, v.look); }
+  if (v.profile) {
+    for (const key of DRAWN) {
+      if (v.drawn[key]) { p.set(key, v.drawn[key]!); }
+    }
+    addLook(p, v.look);
+  }
   const query = p.toString();
   return query ? `/?${query}` : "/";
 }

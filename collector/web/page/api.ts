@@ -40,6 +40,12 @@ export type Slow = {
 };
 export type Profile = {
   id: number; kind: string; name: string; node: string; started_at: string; duration_ms: number; requests: number;
+  looks: number; // of samples
+};
+/** A profile of samples by time; lists have a value a cell, column behind column. */
+export type Heat = {
+  profile: number; length_ms: number; metric: string; unit: string; adds_up: boolean; from_ms: number; column_ms: number; cell_ms: number;
+  columns: number; rows: number; lowest: number; highest: number; states: string[]; values: number[]; looks: number[]; unanswered: number[];
 };
 
 export type NodeState = {

@@ -16,9 +16,15 @@ export function slowLine(requests: Request[], one: boolean): HTMLElement {
       r.outcome === "ok" ? null : h("span", { class: "error" }, ` ${r.outcome}`)))));
 }
 
+/** How much a profile has seen. */
+export function looked(p: Profile): string {
+  return p.kind === "samples" ? `samples, ${count(p.looks)} ${p.looks === 1 ? "look" : "looks"}`
+    : `${count(p.requests)} ${p.requests === 1 ? "request" : "requests"}`;
+}
+
 export function profileLine(profiles: Profile[], identity: string): HTMLElement {
   return h("section", { class: "line" }, h("h2", {}, identity ? "Its flame graphs" : "Profiles"),
     profiles.length === 0 ? h("p", { class: "quiet" }, "None yet. ", h("code", {}, "kprof flame NODE"), " makes one.") :
     h("ul", {}, ...profiles.map(p => h("li", {}, h("a", { href: hrefOf({ profile: p.id, sort: "" }) }, p.name || `profile ${p.id}`),
-      `, ${count(p.requests)} ${p.requests === 1 ? "request" : "requests"}, ${moment(secondsOf(p.started_at), false)}`))));
+      `, ${looked(p)}, ${moment(secondsOf(p.started_at), false)}`))));
 }

@@ -124,13 +124,19 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
     }
   }
 
+  // A node can be sampled that no request is known of.
+  function showProfiles(d: Data): HTMLElement | null {
+    fill(kept, profileLine(d.profiles, identity));
+    return d.profiles.length > 0 ? kept : null;
+  }
+
   function show(d: Data): void {
     if (nodes.nodes.length === 0) {
       fill(element, noNodeYet(gone));
     } else if (nodes.first_s === null) {
-      fill(element, noRequest(nodes.nodes));
+      fill(element, noRequest(nodes.nodes), showProfiles(d));
     } else if (!d.table.rows.some(r => r.tier === "_total")) {
-      fill(element, nothingHere(d.from, d.until, nodes, v));
+      fill(element, nothingHere(d.from, d.until, nodes, v), showProfiles(d));
     } else {
       if (!charts.element.isConnected) {
         fill(element, facts, change, charts.element, notes.element, identity ? null : bar, rows, covers, identity ? paths.element : null, kept);

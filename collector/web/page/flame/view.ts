@@ -34,6 +34,13 @@ export function mountFlame(element: HTMLElement, data: ProfileData, options: Fla
   return new Viewer(element, readProfile(data), options);
 }
 
+/** Title and notes, of which the first one stands alone until somebody asks for the others. */
+export function flameHeading(title: string, notes: string[]): HTMLElement {
+  return h("header", { class: "flame-heading" }, h("h1", {}, title),
+    notes.length > 0 && h("details", { open: notes.length <= 3 }, h("summary", {}, notes[0]),
+      ...notes.slice(1).map(note => h("p", {}, note))));
+}
+
 class Viewer implements Flame {
   private metric: Metric;
   private tree!: Tree;
@@ -97,7 +104,7 @@ class Viewer implements Flame {
     } }, text);
     this.ways = [way("icicle", false), way("flame", true)];
     this.element = h("section", { class: profile.compared ? "flame compared" : "flame" },
-      !options.bare && this.heading(), this.controls(), this.crumbs, this.told,
+      !options.bare && flameHeading(profile.data.title, profile.data.notes), this.controls(), this.crumbs, this.told,
       h("div", { class: "flame-body" },
         h("div", { class: "flame-left" }, this.stage, this.legend, this.gone), this.table.element),
       this.tip);
@@ -131,13 +138,6 @@ class Viewer implements Flame {
   }
 
   // -- what stands there ------------------------------------------------------------------------------------------------------------
-
-  private heading(): HTMLElement {
-    const { title, notes } = this.profile.data;
-    return h("header", { class: "flame-heading" }, h("h1", {}, title),
-      notes.length > 0 && h("details", { open: notes.length <= 3 }, h("summary", {}, notes[0]),
-        ...notes.slice(1).map(note => h("p", {}, note))));
-  }
 
   private controls(): HTMLElement {
     return h("div", { class: "flame-controls" },
