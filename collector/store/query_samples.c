@@ -103,25 +103,27 @@ bool query_samples(struct store *s, int64_t id, const uint32_t *stacks, uint32_t
                    struct profile *out) {
     struct reading r = {s, out, stacks, count, buffer_make(LIMIT_SAMPLE_BYTES)};
     out->samples = samples_new();
-    bool ok = out->samples || query_no_memory(s);
-    ok = ok &&
-         each_row(&r, id,
-                  "SELECT looks, unchanged, unanswered, held_us, late_us, cut, cost_us FROM "
-                  "profile_sampled_rows WHERE profile_id = ?1",
-                  read_counts) &&
-         each_row(&r, id,
-                  "SELECT DISTINCT i.name FROM profile_value_rows AS v JOIN identity_names AS i "
-                  "ON i.id = v.identity_id WHERE v.profile_id = ?1",
-                  read_identity) &&
-         each_row(&r, id,
-                  "SELECT process, pid, name, initial, application FROM "
-                  "profile_sampled_processes WHERE profile_id = ?1 ORDER BY process",
-                  read_process) &&
-         each_row(&r, id,
-                  "SELECT second, records FROM profile_second_rows WHERE profile_id = ?1 ORDER "
-                  "BY second",
-                  read_second) &&
-         check(&r);
+    if (!out->samples) {
+        return query_no_memory(s);
+    }
+    bool ok =
+        each_row(&r, id,
+                 "SELECT looks, unchanged, unanswered, held_us, late_us, cut, cost_us FROM "
+                 "profile_sampled_rows WHERE profile_id = ?1",
+                 read_counts) &&
+        each_row(&r, id,
+                 "SELECT DISTINCT i.name FROM profile_value_rows AS v JOIN identity_names AS i "
+                 "ON i.id = v.identity_id WHERE v.profile_id = ?1",
+                 read_identity) &&
+        each_row(&r, id,
+                 "SELECT process, pid, name, initial, application FROM "
+                 "profile_sampled_processes WHERE profile_id = ?1 ORDER BY process",
+                 read_process) &&
+        each_row(&r, id,
+                 "SELECT second, records FROM profile_second_rows WHERE profile_id = ?1 ORDER "
+                 "BY second",
+                 read_second) &&
+        check(&r);
     buffer_free(&r.records);
     return ok;
 }
