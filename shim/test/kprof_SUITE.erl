@@ -1750,7 +1750,7 @@ stacks(Config) ->
     Peer = peer(Config),
     Mock = mock(Config),
     ok = call(Peer, kprof, start_trace, [
-        [{collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}]
+        [{tier_config, []}, {collector, {"127.0.0.1", kprof_mock_collector:port(Mock)}}]
     ]),
     ?assertEqual(8, depth(Config)),
     want_stacks(Config, #{by => reductions, top => 20, every_ms => 1000}),

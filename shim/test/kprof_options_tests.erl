@@ -52,8 +52,7 @@ nothing_timed_test_() ->
     [
         ?_assertMatch({ok, #{tiers := []}}, kprof_options:check(Options))
      || Options <- [
-            [],
-            [{collector, {"127.0.0.1", 4711}}, {secret, <<"sixteen letters.">>}],
+            [{tier_config, []}],
             [{tier_config, []}, {print_calls, true}]
         ]
     ].
@@ -73,6 +72,7 @@ errors_test_() ->
                 {"list", nonsense},
                 {"list", [?TIERS | improper]},
                 {"tier_config", [{print_calls, true}]},
+                {"tier_config", []},
                 {"colour", [?TIERS, {colour, red}]},
                 {"verbose", [?TIERS, verbose]},
                 {"given twice", [?TIERS, ?TIERS]},

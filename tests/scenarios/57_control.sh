@@ -134,6 +134,8 @@ order notes "@$scratch/large"
 is "$code" 413 "a large body is refused"
 wait_for 20 "the node traces as before" reaches '$.nodes[0].state' tracing
 
+"$kprof" sample "$node" --collector "127.0.0.1:$collector_port" --db "$db" --for 1s >"$scratch/sample.log" 2>&1 ||
+  fail "kprof sample: $(cat "$scratch/sample.log")"
 /usr/bin/python3 "$top/tests/scenarios/openapi.py" "$page" "$top/collector/web" "$(cat "$scratch/token")" >"$scratch/openapi" ||
   fail "the description of the API: $(head -c 3000 "$scratch/openapi")"
 ok "each answer, and each order, is as /api/v1/openapi.json describes it: $(tail -n 1 "$scratch/openapi")"

@@ -24,7 +24,7 @@ text({bad_option, Option}) ->
 text({duplicate_option, Name}) ->
     io_lib:format("the option ~tp is given twice", [Name]);
 text({missing_option, tier_config}) ->
-    "the option tier_config is missing, or an entry";
+    "the option tier_config is missing, or an entry; {tier_config, []} is for sampling stacks only";
 text({missing_option, Name}) ->
     io_lib:format("the option ~tp is missing", [Name]);
 text({bad_value, Name, Value, Wanted}) ->

@@ -10,9 +10,6 @@
 -define(MAX_TIERS, 256).
 -define(MAX_NAME, 255).
 -define(MAX_WEIGHTS, 1000).
-%% Who says no more than these wants no requests timed, only the node's stacks sampled. With other
-%% options it is a mistake.
--define(OF_THE_COLLECTOR, [collector, secret, secret_file, tls]).
 -define(FORCED_PER_SECOND, 5).
 -define(FORCE_WANTS, "a header's name, or {Name, PerSecond} with PerSecond from 1 to 1000").
 
@@ -46,7 +43,6 @@ check(Options) ->
         is_list(Options) andalso length(Options) >= 0 orelse throw(options_not_a_list),
         Map = lists:foldl(fun collect/2, #{}, Options),
         is_map_key(tier_config, Map) orelse is_map_key(entry, Map) orelse
-            map_size(maps:without(?OF_THE_COLLECTOR, Map)) =:= 0 orelse
             throw({missing_option, tier_config}),
         Checked = maps:map(fun value/2, maps:remove(tier_config, maps:merge(defaults(), Map))),
         Tiers = tiers(maps:get(tier_config, Map, []), maps:get(entry, Checked)),
