@@ -30,8 +30,9 @@ start "$scratch/flame.log" "$kprof" flame "$node" --collector "127.0.0.1:$collec
 flame=$!
 wait_for 20 "it traces" grep -qs '[1-9][0-9]* functions in' "$scratch/flame.log"
 
-# the node stops it, and wakes it: ten seconds of standing still end its session
-most=$(target_eval "$node" "_ = os:cmd(\"kill -STOP $collector_pid\"), 150000 = scenario_flood:requests(150000),
+# While a window's patterns stand, the node stops it, and wakes it: ten seconds of standing still end its session.
+most=$(target_eval "$node" "scenario_undone:await(true), _ = os:cmd(\"kill -STOP $collector_pid\"),
+  150000 = scenario_flood:requests(150000),
   Most = erlang:memory(processes) div 1000000, _ = os:cmd(\"kill -CONT $collector_pid\"), Most.")
 ok "a request of 150000 calls while the collector stands still"
 holds "$most" -lt 200 "the node keeps some of its messages: $most MB in all its processes"

@@ -60,9 +60,11 @@ holds "$(share too_busy i)" -le 20 "and not as idle"
 total() { python3 -c 'import json, sys
 h = json.load(open(sys.argv[1])); first, last = (int(a) for a in sys.argv[2:4]) if len(sys.argv) > 2 else (0, h["columns"])
 print(sum(h["values"][first * h["rows"]:last * h["rows"]]))' "$@"; }
-weight() { # OPTION...: what a flame graph weighs in all
-  "$kprof" flame --db "$db" --profile 1 --json "$@" | python3 -c 'import json, sys
-print(sum(s["self"] for s in json.load(sys.stdin)["stacks"]))'
+weight() { # OPTION...: what a flame graph weighs in all; where nothing weighs anything there is none
+  "$kprof" flame --db "$db" --profile 1 --json "$@" >"$scratch/weight.json" 2>"$scratch/weight.log" ||
+    { grep -q '^kprof flame: nothing in profile 1 weighs' "$scratch/weight.log" && echo 0 && return; }
+  python3 -c 'import json, sys
+print(sum(s["self"] for s in json.load(open(sys.argv[1]))["stacks"]))' "$scratch/weight.json"
 }
 is "$(total "$scratch/samples.json")" "$(sql "SELECT looks + unchanged + unanswered FROM profile_sampled WHERE profile = 1")" \
   "each look is in one cell"
