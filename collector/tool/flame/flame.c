@@ -384,7 +384,7 @@ static int make_profile(struct options *o, struct around *around, bool traced, i
                 o->full.node, o->around.arguments[0]);
     }
     if (status == EXIT_SUCCESS) {
-        full_trace_make(&o->full, profile, &status);
+        status = full_trace_make(&o->full, profile);
     }
     return status;
 }

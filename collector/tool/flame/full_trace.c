@@ -10,52 +10,29 @@
 #include "base/exit_status.h"
 #include "base/text_amount.h"
 #include "tool/command.h"
-#include "tool/nodes/nodes.h"
-#include "tool/stop.h"
+#include "tool/follow.h"
 #include "tool/text.h"
 
-enum { LOOK_MS = 100, SILENT_MS = 15000, TEXT_BYTES = 400 };
+struct following {
+    const struct full_trace_options *o;
+    int64_t *profile;
+};
 
 // -- messages -------------------------------------------------------------------------------------
 
-static void put_names(struct control_writer *w, const char *key, const char *const *names,
-                      uint32_t count) {
-    control_list(w, key, count);
-    for (uint32_t i = 0; i < count; i++) {
-        control_map(w, 1);
-        control_text(w, FIELD_NAME, slice_text(names[i]));
-    }
-}
-
-static int ask(struct client *c, const struct full_trace_options *o, const char *node) {
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_FLAME, o->only ? 7 : 6);
+static void ask(const void *options, const char *node, struct buffer *question) {
+    const struct full_trace_options *o = options;
+    struct control_writer w = control_begin(question, CONTROL_FLAME, o->only ? 7 : 6);
     control_text(&w, FIELD_NODE, slice_text(node));
     control_int(&w, FIELD_REQUESTS, o->requests);
     control_int(&w, FIELD_SECONDS, o->seconds);
     control_bool(&w, FIELD_ALL, o->all_modules);
-    put_names(&w, FIELD_APPLICATIONS, o->applications, o->application_count);
-    put_names(&w, FIELD_MODULES, o->modules, o->module_count);
+    follow_put_texts(&w, FIELD_APPLICATIONS, FIELD_NAME, o->applications, o->application_count);
+    follow_put_texts(&w, FIELD_MODULES, FIELD_NAME, o->modules, o->module_count);
     if (o->only) {
         control_text(&w, FIELD_ONLY, slice_text(o->only));
     }
     control_end(&w);
-    return reach_ask("flame", c, &b);
-}
-
-static void ask_to_stop(struct client *c) {
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_FLAME_STOP, 0);
-    if (control_end(&w)) {
-        client_send(c, &b);
-    }
-    buffer_free(&b);
-}
-
-static int64_t count_of(struct control_map m, const char *key) {
-    int64_t n = 0;
-    control_get_int(m, key, &n);
-    return n;
 }
 
 static void show_progress(const struct full_trace_options *o, struct control_map m) {
@@ -66,7 +43,7 @@ static void show_progress(const struct full_trace_options *o, struct control_map
     struct slice awaits = slice_text("");
     control_get_text(m, FIELD_TEXT, &awaits);
     if (awaits.len > 0) {
-        char text[TEXT_BYTES];
+        char text[FOLLOW_TEXT_BYTES];
         snprintf(text, sizeof text, "%.*s", (int)(awaits.len < 200 ? awaits.len : 200),
                  (const char *)awaits.data);
         text_clean(text);
@@ -77,24 +54,24 @@ static void show_progress(const struct full_trace_options *o, struct control_map
     fprintf(stderr,
             "%s%" PRId64 " of %" PRId64 " requests, %" PRId64 " messages (%" PRId64
             " functions in %" PRId64 " processes%s)%s",
-            draws ? "\r\033[K" : "", count_of(m, FIELD_REQUESTS), o->requests,
-            count_of(m, FIELD_MESSAGES), count_of(m, FIELD_FUNCTIONS), count_of(m, FIELD_PROCESSES),
-            fresh ? " and in new ones" : "", draws ? "" : "\n");
+            draws ? "\r\033[K" : "", follow_number(m, FIELD_REQUESTS), o->requests,
+            follow_number(m, FIELD_MESSAGES), follow_number(m, FIELD_FUNCTIONS),
+            follow_number(m, FIELD_PROCESSES), fresh ? " and in new ones" : "", draws ? "" : "\n");
 }
 
 // "3 cart, 1 create": the other identities. Returns out.
-static char *others_text(struct control_map m, char out[TEXT_BYTES]) {
+static char *others_text(struct control_map m, char out[FOLLOW_TEXT_BYTES]) {
     struct control_list list = {0};
     size_t len = 0;
     control_get_list(m, FIELD_IDENTITIES, &list);
     out[0] = 0;
-    for (uint32_t i = 0; i < list.count && len + 1 < TEXT_BYTES; i++) {
+    for (uint32_t i = 0; i < list.count && len + 1 < FOLLOW_TEXT_BYTES; i++) {
         struct control_map one = control_list_at(list, i);
         struct slice name = slice_text("");
         control_get_text(one, FIELD_IDENTITY, &name);
-        int n = snprintf(out + len, TEXT_BYTES - len, "%s%" PRId64 " %.*s", len > 0 ? ", " : "",
-                         count_of(one, FIELD_REQUESTS), (int)(name.len < 80 ? name.len : 80),
-                         (const char *)name.data);
+        int n = snprintf(out + len, FOLLOW_TEXT_BYTES - len, "%s%" PRId64 " %.*s",
+                         len > 0 ? ", " : "", follow_number(one, FIELD_REQUESTS),
+                         (int)(name.len < 80 ? name.len : 80), (const char *)name.data);
         len = n > 0 ? len + (size_t)n : len;
     }
     text_clean(out);
@@ -103,10 +80,10 @@ static char *others_text(struct control_map m, char out[TEXT_BYTES]) {
 
 // Says why there is no profile, in one line, with an exit status of its own.
 static int tell_none(const struct full_trace_options *o, struct control_map m, const char *text) {
-    uint64_t others = (uint64_t)count_of(m, FIELD_OTHERS),
-             unseen = (uint64_t)count_of(m, FIELD_UNSEEN),
-             incomplete = (uint64_t)count_of(m, FIELD_INCOMPLETE);
-    char names[TEXT_BYTES];
+    uint64_t others = (uint64_t)follow_number(m, FIELD_OTHERS),
+             unseen = (uint64_t)follow_number(m, FIELD_UNSEEN),
+             incomplete = (uint64_t)follow_number(m, FIELD_INCOMPLETE);
+    char names[FOLLOW_TEXT_BYTES];
     struct slice reason = slice_text("");
     control_get_text(m, FIELD_REASON, &reason);
     if (slice_is(reason, "no_function")) {
@@ -142,7 +119,7 @@ static int tell_none(const struct full_trace_options *o, struct control_map m, c
 
 // Says why there are fewer requests than wanted.
 static void tell_early(const struct full_trace_options *o, struct control_map m, const char *text) {
-    int64_t requests = count_of(m, FIELD_REQUESTS);
+    int64_t requests = follow_number(m, FIELD_REQUESTS);
     struct slice reason = slice_text("");
     control_get_text(m, FIELD_REASON, &reason);
     if (requests < o->requests) {
@@ -160,8 +137,9 @@ static void tell_missed(struct control_map m) {
     for (uint32_t i = 0; i < list.count; i++) {
         struct control_map one = control_list_at(list, i);
         struct slice pid = slice_text(""), name = slice_text("");
-        char text[TEXT_BYTES];
-        int64_t taken = count_of(m, FIELD_REQUESTS), of = taken ? taken : count_of(m, FIELD_UNSEEN);
+        char text[FOLLOW_TEXT_BYTES];
+        int64_t taken = follow_number(m, FIELD_REQUESTS),
+                of = taken ? taken : follow_number(m, FIELD_UNSEEN);
         control_get_text(one, FIELD_PID, &pid);
         control_get_text(one, FIELD_NAME, &name);
         snprintf(text, sizeof text, "%.*s%s%.*s", (int)(pid.len < 40 ? pid.len : 40),
@@ -170,7 +148,7 @@ static void tell_missed(struct control_map m) {
         text_clean(text);
         fprintf(stderr,
                 "not followed into %s: it had no flag yet; %" PRId64 " of %" PRId64 " request%s\n",
-                text, count_of(one, FIELD_REQUESTS), of, text_plural((uint64_t)of));
+                text, follow_number(one, FIELD_REQUESTS), of, text_plural((uint64_t)of));
     }
 }
 
@@ -181,110 +159,45 @@ static void tell_costs(struct control_map m) {
     control_get_list(m, FIELD_COSTS, &list);
     for (uint32_t i = 0; i < list.count; i++) {
         struct control_map one = control_list_at(list, i);
-        struct slice line = slice_text("");
-        char text[TEXT_BYTES];
-        control_get_text(one, FIELD_TEXT, &line);
-        snprintf(text, sizeof text, "%.*s",
-                 (int)(line.len < TEXT_BYTES ? line.len : TEXT_BYTES - 1), (const char *)line.data);
-        text_clean(text);
-        fprintf(stderr, "%s\n", text);
+        char text[FOLLOW_TEXT_BYTES];
+        fprintf(stderr, "%s\n", follow_text(one, FIELD_TEXT, text));
     }
 }
 
-static enum full_trace_end take_end(const struct full_trace_options *o, struct control_map m,
-                                    int64_t *profile, int *status) {
-    char text[TEXT_BYTES];
-    struct slice said = slice_text("");
+static int take_end(const struct following *f, struct control_map m) {
+    const struct full_trace_options *o = f->o;
+    char text[FOLLOW_TEXT_BYTES];
     if (!o->quiet && isatty(STDERR_FILENO)) {
         fputs("\r\033[K", stderr);
     }
-    control_get_text(m, FIELD_TEXT, &said);
-    snprintf(text, sizeof text, "%.*s", (int)(said.len < TEXT_BYTES ? said.len : TEXT_BYTES - 1),
-             (const char *)said.data);
-    text_clean(text);
-    *profile = count_of(m, FIELD_PROFILE);
-    if (!o->quiet && !(o->drawn && *profile > 0)) {
+    follow_text(m, FIELD_TEXT, text);
+    *f->profile = follow_number(m, FIELD_PROFILE);
+    if (!o->quiet && !(o->drawn && *f->profile > 0)) {
         tell_missed(m);
         tell_costs(m);
     }
-    if (*profile == 0) {
-        *status = tell_none(o, m, text);
-        return FULL_TRACE_NONE;
+    if (*f->profile == 0) {
+        return tell_none(o, m, text);
     }
     tell_early(o, m, text);
-    return FULL_TRACE_KEPT;
+    return EXIT_SUCCESS;
 }
 
-static int gone(struct client *c) {
-    return command_fail("flame", EXIT_FAILURE, "the collector is gone: %s", client_why(c));
-}
-
-static enum full_trace_end follow(struct client *c, const struct full_trace_options *o,
-                                  int64_t *profile, int *status) {
-    bool stopping = false;
-    int silent = 0;
-    for (;;) {
-        struct control *message;
-        if (stop_wanted() && !stopping) {
-            stopping = true;
-            ask_to_stop(c);
-        }
-        switch (client_next(c, LOOK_MS, &message)) {
-        case CLIENT_CLOSED:
-            *status = gone(c);
-            return FULL_TRACE_FAILED;
-        case CLIENT_TIMEOUT:
-            silent += LOOK_MS;
-            if (silent > SILENT_MS) {
-                *status = command_fail("flame", EXIT_FAILURE, "the collector does not answer");
-                return FULL_TRACE_FAILED;
-            }
-            continue;
-        case CLIENT_MESSAGE:
-            break;
-        }
-        struct control_map m = control_root(message);
-        struct slice type = slice_text(""), text = slice_text("it gives no reason");
-        enum full_trace_end end = FULL_TRACE_FAILED;
-        bool over = true;
-        silent = 0;
-        control_get_text(m, FIELD_TYPE, &type);
-        if (slice_is(type, CONTROL_FLAMED)) {
-            end = take_end(o, m, profile, status);
-        } else if (slice_is(type, CONTROL_ERROR)) {
-            control_get_text(m, FIELD_TEXT, &text);
-            *status = command_fail("flame", EXIT_FAILURE, "%.*s",
-                                   (int)(text.len < TEXT_BYTES ? text.len : TEXT_BYTES),
-                                   (const char *)text.data);
-        } else {
-            over = false;
-            if (slice_is(type, CONTROL_FLAMING)) {
-                show_progress(o, m);
-            }
-        }
-        control_free(message);
-        if (over) {
-            return end;
-        }
+static int hear(void *user, struct slice type, struct control_map m) {
+    const struct following *f = user;
+    if (slice_is(type, CONTROL_FLAMED)) {
+        return take_end(f, m);
     }
+    if (slice_is(type, CONTROL_FLAMING)) {
+        show_progress(f->o, m);
+    }
+    return -1;
 }
 
-enum full_trace_end full_trace_make(const struct full_trace_options *options, int64_t *profile,
-                                    int *status) {
-    struct reach reach = options->reach;
-    char found[NODE_TEXT_BYTES];
-    const char *node = options->node;
-    enum full_trace_end end = FULL_TRACE_FAILED;
+int full_trace_make(const struct full_trace_options *o, int64_t *profile) {
+    struct following following = {o, profile};
+    struct reach reach = o->reach;
     *profile = 0;
-    struct client *c = reach_open("flame", &reach, status);
-    if (c) {
-        *status = nodes_find("flame", c, options->node, found, &node);
-        *status = *status == EXIT_SUCCESS ? ask(c, options, node) : *status;
-        if (*status == EXIT_SUCCESS) {
-            end = follow(c, options, profile, status);
-        }
-        client_close(c);
-    }
-    reach_close(&reach);
-    return end;
+    return follow(&(struct follow){"flame", ask, o, CONTROL_FLAME_STOP, {&following, hear, NULL}},
+                  &reach, o->node);
 }

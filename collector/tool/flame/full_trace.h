@@ -17,14 +17,6 @@ struct full_trace_options {
     bool drawn; // what is kept is drawn then, with all that is to be said of it
 };
 
-// What came of it.
-enum full_trace_end {
-    FULL_TRACE_KEPT,   // there is a profile
-    FULL_TRACE_NONE,   // there is none; why has been told
-    FULL_TRACE_FAILED, // or it could not be asked for
-};
-
 // Asks, shows how far it is, and waits for the end; Ctrl-C ends it early, and keeps what there is.
-// *profile: its number.
-enum full_trace_end full_trace_make(const struct full_trace_options *o, int64_t *profile,
-                                    int *status);
+// *profile: its number; 0: there is none, and why has been told. An exit status.
+int full_trace_make(const struct full_trace_options *o, int64_t *profile);

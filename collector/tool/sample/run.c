@@ -8,10 +8,6 @@
 
 #include "base/text_time.h"
 #include "tool/command.h"
-#include "tool/stop.h"
-#include "tool/text.h"
-
-enum { LOOK_MS = 100, SILENT_MS = 15000 };
 
 // -- the command line -----------------------------------------------------------------------------
 
@@ -89,6 +85,17 @@ int run_take(struct run_options *o, int option, const char *value) {
     }
 }
 
+int run_parse(int argc, char **argv, const struct option *options,
+              int (*take)(void *to, int option, const char *value), void *to,
+              struct run_options *o) {
+    int status = command_options(argc, argv, options, take, to);
+    status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 1) : status;
+    o->around.node = status == EXIT_SUCCESS && optind < argc ? argv[optind] : NULL;
+    return status == EXIT_SUCCESS && !o->around.node
+               ? command_fail(o->around.command, EXIT_USAGE, "of what? Say NODE")
+               : status;
+}
+
 // -- the way --------------------------------------------------------------------------------------
 
 int run_enter(struct run_options *o, struct around *a, const char **db,
@@ -107,20 +114,11 @@ int run_enter(struct run_options *o, struct around *a, const char **db,
     return status == EXIT_SUCCESS ? around_begin(a, &o->around, &o->reach) : status;
 }
 
-// -- messages -------------------------------------------------------------------------------------
+// -- asking ---------------------------------------------------------------------------------------
 
-static void put_names(struct control_writer *w, const char *list, const char *key,
-                      const char *const *names, uint32_t count) {
-    control_list(w, list, count);
-    for (uint32_t i = 0; i < count; i++) {
-        control_map(w, 1);
-        control_text(w, key, slice_text(names[i]));
-    }
-}
-
-static int ask(struct client *c, const struct run_options *o, const char *node) {
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_STACKS, 11);
+static void ask(const void *options, const char *node, struct buffer *question) {
+    const struct run_options *o = options;
+    struct control_writer w = control_begin(question, CONTROL_STACKS, 11);
     control_text(&w, FIELD_NODE, slice_text(node));
     control_int(&w, FIELD_SECONDS, o->seconds);
     control_int(&w, FIELD_HZ, o->hz);
@@ -130,88 +128,12 @@ static int ask(struct client *c, const struct run_options *o, const char *node) 
     control_int(&w, FIELD_VIEW_S, o->view_s);
     control_text(&w, FIELD_BY, slice_text(o->by));
     control_text(&w, FIELD_APPLICATION, slice_text(o->application ? o->application : ""));
-    put_names(&w, FIELD_REGISTERED, FIELD_NAME, o->registered, o->registered_count);
-    put_names(&w, FIELD_PROCESSES, FIELD_PID, o->pids, o->pid_count);
+    follow_put_texts(&w, FIELD_REGISTERED, FIELD_NAME, o->registered, o->registered_count);
+    follow_put_texts(&w, FIELD_PROCESSES, FIELD_PID, o->pids, o->pid_count);
     control_end(&w);
-    return reach_ask(o->around.command, c, &b);
 }
 
-static void ask_to_stop(struct client *c) {
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_STACKS_STOP, 0);
-    if (control_end(&w)) {
-        client_send(c, &b);
-    }
-    buffer_free(&b);
-}
-
-int64_t run_number(struct control_map m, const char *key) {
-    int64_t n = 0;
-    control_get_int(m, key, &n);
-    return n;
-}
-
-char *run_text(struct control_map m, const char *key, char out[RUN_TEXT_BYTES]) {
-    struct slice said = slice_text("");
-    control_get_text(m, key, &said);
-    snprintf(out, RUN_TEXT_BYTES, "%.*s",
-             (int)(said.len < RUN_TEXT_BYTES ? said.len : RUN_TEXT_BYTES - 1),
-             (const char *)said.data);
-    text_clean(out);
-    return out;
-}
-
-// -- following ------------------------------------------------------------------------------------
-
-// -1: it goes on.
-static int hear(const struct run_options *o, const struct run_ear *ear, struct control_map m) {
-    struct slice type = slice_text("");
-    char text[RUN_TEXT_BYTES];
-    control_get_text(m, FIELD_TYPE, &type);
-    return slice_is(type, CONTROL_ERROR)
-               ? command_fail(o->around.command, EXIT_FAILURE, "%s", run_text(m, FIELD_TEXT, text))
-               : ear->hear(ear->user, type, m);
-}
-
-static int follow(struct client *c, const struct run_options *o, const struct run_ear *ear) {
-    bool stopping = false;
-    for (int silent = 0; silent <= SILENT_MS;) {
-        struct control *message;
-        bool stop = ear->turn && ear->turn(ear->user);
-        if (!stopping && (stop || stop_wanted())) {
-            stopping = true;
-            ask_to_stop(c);
-        }
-        enum client_status got = client_next(c, LOOK_MS, &message);
-        if (got == CLIENT_CLOSED) {
-            return command_fail(o->around.command, EXIT_FAILURE, "the collector is gone: %s",
-                                client_why(c));
-        }
-        if (got == CLIENT_TIMEOUT) {
-            silent += LOOK_MS;
-            continue;
-        }
-        silent = 0;
-        int status = hear(o, ear, control_root(message));
-        control_free(message);
-        if (status >= 0) {
-            return status;
-        }
-    }
-    return command_fail(o->around.command, EXIT_FAILURE, "the collector does not answer");
-}
-
-int run_follow(struct run_options *o, const struct run_ear *ear) {
-    char found[NODE_TEXT_BYTES];
-    const char *node = o->around.node;
-    int status = EXIT_FAILURE;
-    struct client *c = reach_open(o->around.command, &o->reach, &status);
-    if (c) {
-        status = nodes_find(o->around.command, c, o->around.node, found, &node);
-        status = status == EXIT_SUCCESS ? ask(c, o, node) : status;
-        status = status == EXIT_SUCCESS ? follow(c, o, ear) : status;
-        client_close(c);
-    }
-    reach_close(&o->reach);
-    return status;
+int run_follow(struct run_options *o, struct follow_ear ear) {
+    const struct follow f = {o->around.command, ask, o, CONTROL_STACKS_STOP, ear};
+    return follow(&f, &o->reach, o->around.node);
 }

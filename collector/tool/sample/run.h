@@ -4,9 +4,12 @@
 // thread.
 #pragma once
 
-#include "tool/around.h"
+#include <getopt.h>
 
-enum { RUN_NAMES = 100, RUN_TEXT_BYTES = 400 };
+#include "tool/around.h"
+#include "tool/follow.h"
+
+enum { RUN_NAMES = 100 };
 
 struct run_options {
     struct around_options around; // whose run it is, and of which node
@@ -58,6 +61,11 @@ enum {
 
 // The usual ones, for a command.
 struct run_options run_usual(const char *command);
+// Reads the whole command line, as command_options does, NODE with it. EXIT_SUCCESS, or EXIT_USAGE
+// and has told why.
+int run_parse(int argc, char **argv, const struct option *options,
+              int (*take)(void *to, int option, const char *value), void *to,
+              struct run_options *o);
 // Takes one of RUN_OPTIONS. EXIT_SUCCESS, or EXIT_USAGE and has told why.
 int run_take(struct run_options *o, int option, const char *value);
 // A number from 1 to most, and a length of time, of other options. Likewise.
@@ -72,18 +80,5 @@ int run_take_time(const struct run_options *o, const char *option, const char *v
 int run_enter(struct run_options *o, struct around *a, const char **db,
               struct collector_seen *seen);
 
-// Who hears of a run.
-struct run_ear {
-    void *user;
-    // A message; -1: it goes on, else the run's exit status, and why has been told.
-    int (*hear)(void *user, struct slice type, struct control_map message);
-    // Some ten times a second. True: it is to stop.
-    bool (*turn)(void *user);
-};
-
 // Asks for a run and follows it; Ctrl-C has it stopped, and what there is kept. An exit status.
-int run_follow(struct run_options *o, const struct run_ear *ear);
-
-// Of a message: a number, 0 where there is none; its text, cleaned.
-int64_t run_number(struct control_map m, const char *key);
-char *run_text(struct control_map m, const char *key, char out[RUN_TEXT_BYTES]);
+int run_follow(struct run_options *o, struct follow_ear ear);

@@ -64,19 +64,19 @@ static void show_progress(const struct options *o, struct control_map m) {
     fprintf(stderr,
             "%s%" PRId64 " looks at %" PRId64 " processes, %" PRId64 " unchanged, %" PRId64
             " not answered; %.1f s held back, %.0f ms of processor time%s",
-            draws ? "\r\033[K" : "", run_number(m, FIELD_SAMPLES), run_number(m, FIELD_PROCESSES),
-            run_number(m, FIELD_UNCHANGED), run_number(m, FIELD_UNANSWERED),
-            (double)run_number(m, FIELD_HELD_MS) / 1000,
-            (double)run_number(m, FIELD_COST_US) / 1000, draws ? "" : "\n");
+            draws ? "\r\033[K" : "", follow_number(m, FIELD_SAMPLES),
+            follow_number(m, FIELD_PROCESSES), follow_number(m, FIELD_UNCHANGED),
+            follow_number(m, FIELD_UNANSWERED), (double)follow_number(m, FIELD_HELD_MS) / 1000,
+            (double)follow_number(m, FIELD_COST_US) / 1000, draws ? "" : "\n");
 }
 
 static int take_end(struct options *o, struct control_map m) {
-    char text[RUN_TEXT_BYTES];
+    char text[FOLLOW_TEXT_BYTES];
     if (isatty(STDERR_FILENO)) {
         fputs("\r\033[K", stderr);
     }
-    run_text(m, FIELD_TEXT, text);
-    o->profile = run_number(m, FIELD_PROFILE);
+    follow_text(m, FIELD_TEXT, text);
+    o->profile = follow_number(m, FIELD_PROFILE);
     if (o->profile <= 0) {
         return command_fail("sample", EXIT_NO_REQUEST, "there was nothing to look at%s%s",
                             text[0] ? ": " : "", text);
@@ -184,16 +184,12 @@ static int parse(int argc, char **argv, struct options *o) {
     *o =
         (struct options){.run = run_usual("sample"), .draw.question.weighed.metric = FLAME_SAMPLES};
     o->run.seconds = 60;
-    int status = command_options(argc, argv, options, take, o);
-    status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 1) : status;
-    o->run.around.node = status == EXIT_SUCCESS && optind < argc ? argv[optind] : NULL;
+    int status = run_parse(argc, argv, options, take, o, &o->run);
     o->run.around.quiet = o->draw.json;
     o->draw.question.seen = o->run.pid_count > 0 || o->run.registered_count > 0;
     o->draw.most = o->draw.question.seen ? FEW : 0;
     o->run.around.reads = o->draw.json || o->draw.file_count > 0;
-    return status == EXIT_SUCCESS && !o->run.around.node
-               ? command_fail("sample", EXIT_USAGE, "of what? Say NODE")
-               : status;
+    return status;
 }
 
 int sample_main(int argc, char **argv) {
@@ -207,7 +203,7 @@ int sample_main(int argc, char **argv) {
     stop_catch();
     status = run_enter(&o.run, &around, &o.draw.db, &seen);
     status =
-        status == EXIT_SUCCESS ? run_follow(&o.run, &(struct run_ear){&o, hear, NULL}) : status;
+        status == EXIT_SUCCESS ? run_follow(&o.run, (struct follow_ear){&o, hear, NULL}) : status;
     int left = around_end(&around);
     status = status == EXIT_SUCCESS ? left : status;
     return status == EXIT_SUCCESS ? draw_kept(&o.draw, o.profile) : status;

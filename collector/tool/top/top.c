@@ -126,9 +126,9 @@ static int take_view(struct top *t, struct control_map m) {
 }
 
 static int take_end(const struct top *t, struct control_map m) {
-    char reason[RUN_TEXT_BYTES], text[RUN_TEXT_BYTES];
-    run_text(m, FIELD_REASON, reason);
-    run_text(m, FIELD_TEXT, text);
+    char reason[FOLLOW_TEXT_BYTES], text[FOLLOW_TEXT_BYTES];
+    follow_text(m, FIELD_REASON, reason);
+    follow_text(m, FIELD_TEXT, text);
     if (t->again || t->over || strcmp(reason, "stopped") == 0) {
         return EXIT_SUCCESS;
     }
@@ -209,7 +209,7 @@ static int watch(struct options *o) {
         t.again = false;
         t.rows.totals = t.rows.before = (struct top_totals){0};
         o->run.by = top_by_name(o->style.by);
-        status = run_follow(&o->run, &(struct run_ear){&t, hear, turn});
+        status = run_follow(&o->run, (struct follow_ear){&t, hear, turn});
     } while (status == EXIT_SUCCESS && t.again && !t.over);
     terminal_keys_end();
     buffer_free(&t.shown);
@@ -280,12 +280,9 @@ static int parse(int argc, char **argv, struct options *o) {
     };
     *o = (struct options){.run = run_usual("top"), .every_ms = 1000};
     o->run.hz = 20;
-    int status = command_options(argc, argv, options, take, o);
-    status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 1) : status;
-    o->run.around.node = status == EXIT_SUCCESS && optind < argc ? argv[optind] : NULL;
-    if (status != EXIT_SUCCESS || !o->run.around.node) {
-        return status != EXIT_SUCCESS ? status
-                                      : command_fail("top", EXIT_USAGE, "of what? Say NODE");
+    int status = run_parse(argc, argv, options, take, o, &o->run);
+    if (status != EXIT_SUCCESS) {
+        return status;
     }
     o->run.around.quiet = o->json;
     o->run.around.forgets = true;
