@@ -249,6 +249,10 @@ uint32_t query_resolution(struct store *s, const struct query *q);
 // nodes or NULL; NULL on failure.
 sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s,
                             const struct query *q);
+// Runs a question of one thing, ?1, and hands each row over, until one is refused. what: for
+// store_error. False when one was, and on failure.
+bool query_rows_of(struct store *s, const char *what, int64_t id, const char *sql,
+                   bool (*row)(void *to, sqlite3_stmt *at), void *to);
 // Says that memory is out, and returns false.
 bool query_no_memory(struct store *s);
 // The same where a histogram could not be read.

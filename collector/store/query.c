@@ -33,6 +33,23 @@ sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolutio
 
 // -- sums -----------------------------------------------------------------------------------------
 
+bool query_rows_of(struct store *s, const char *what, int64_t id, const char *sql,
+                   bool (*row)(void *to, sqlite3_stmt *at), void *to) {
+    sqlite3_stmt *rows;
+    if (sqlite3_prepare_v2(s->db, sql, -1, &rows, NULL) != SQLITE_OK) {
+        return store_fail(s, what);
+    }
+    sqlite3_bind_int64(rows, 1, id);
+    int rc = SQLITE_ERROR;
+    bool ok = true;
+    while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        ok = row(to, rows);
+    }
+    ok = ok && (rc == SQLITE_DONE || store_fail(s, what));
+    sqlite3_finalize(rows);
+    return ok;
+}
+
 bool query_no_memory(struct store *s) {
     snprintf(s->error, sizeof s->error, "query: no memory");
     return false;

@@ -186,22 +186,8 @@ struct reading {
     int64_t wall, calls; // of all values so far
 };
 
-// Runs a question of one profile, row by row. False on failure; store_error says why.
-static bool each_row(struct reading *r, const char *sql,
-                     bool (*row)(struct reading *r, sqlite3_stmt *at)) {
-    sqlite3_stmt *rows;
-    if (sqlite3_prepare_v2(r->store->db, sql, -1, &rows, NULL) != SQLITE_OK) {
-        return store_fail(r->store, what);
-    }
-    sqlite3_bind_int64(rows, 1, r->id);
-    int rc = SQLITE_ERROR;
-    bool ok = true;
-    while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        ok = row(r, rows);
-    }
-    ok = ok && (rc == SQLITE_DONE || store_fail(r->store, what));
-    sqlite3_finalize(rows);
-    return ok;
+static bool each_row(struct reading *r, const char *sql, bool (*row)(void *to, sqlite3_stmt *at)) {
+    return query_rows_of(r->store, what, r->id, sql, row, r);
 }
 
 static bool damaged(struct reading *r, const char *why) {
@@ -209,7 +195,8 @@ static bool damaged(struct reading *r, const char *why) {
     return false;
 }
 
-static bool read_head(struct reading *r, sqlite3_stmt *at) {
+static bool read_head(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     struct profile_line line;
     read_line(at, &line);
     r->profile->head = line.head;
@@ -219,7 +206,8 @@ static bool read_head(struct reading *r, sqlite3_stmt *at) {
     return true;
 }
 
-static bool read_frame(struct reading *r, sqlite3_stmt *at) {
+static bool read_frame(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     int64_t number = sqlite3_column_int64(at, 0), kind = sqlite3_column_int64(at, 1);
     if (number != r->frame_count || r->frame_count == LIMIT_PROFILE_FRAMES || kind < 0 ||
         kind > FRAME_GROUP) {
@@ -235,7 +223,8 @@ static bool read_frame(struct reading *r, sqlite3_stmt *at) {
     return frame != UINT32_MAX || query_no_memory(r->store);
 }
 
-static bool read_stack(struct reading *r, sqlite3_stmt *at) {
+static bool read_stack(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     int64_t number = sqlite3_column_int64(at, 0), parent = sqlite3_column_int64(at, 1),
             frame = sqlite3_column_int64(at, 2);
     if (number != r->stack_count || r->stack_count == LIMIT_PROFILE_STACKS || frame < 0 ||
@@ -268,7 +257,8 @@ static bool add_weight(struct reading *r, int64_t stack, const char *identity, u
     return true;
 }
 
-static bool read_process_name(struct reading *r, sqlite3_stmt *at) {
+static bool read_process_name(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     if (sqlite3_column_int64(at, 0) != r->process_count ||
         r->process_count == LIMIT_PROFILE_PROCESSES) {
         return damaged(r, "its processes are not in order");
@@ -278,7 +268,8 @@ static bool read_process_name(struct reading *r, sqlite3_stmt *at) {
     return name != NAME_NONE || query_no_memory(r->store);
 }
 
-static bool read_process_weight(struct reading *r, sqlite3_stmt *at) {
+static bool read_process_weight(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     int64_t process = sqlite3_column_int64(at, 2);
     if (process < 0 || process >= r->process_count) {
         return damaged(r, "its values are of no process");
@@ -288,14 +279,16 @@ static bool read_process_weight(struct reading *r, sqlite3_stmt *at) {
 }
 
 // What of a value is of no process that is known.
-static bool read_value(struct reading *r, sqlite3_stmt *at) {
+static bool read_value(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     bool wall = sqlite3_column_int64(at, 0) == 0;
     int64_t self = sqlite3_column_int64(at, 3);
     return add_weight(r, sqlite3_column_int64(at, 2), text(at, 1), PROFILE_NOBODY, wall ? 0 : self,
                       wall ? self : 0);
 }
 
-static bool read_longest(struct reading *r, sqlite3_stmt *at) {
+static bool read_longest(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     struct timeline *t = &r->profile->timeline;
     struct slice bytes = slice_of(sqlite3_column_blob(at, 0), (size_t)sqlite3_column_bytes(at, 0));
     if (!timeline_unpack(bytes, r->stack_count, t)) {
@@ -310,7 +303,8 @@ static bool read_longest(struct reading *r, sqlite3_stmt *at) {
     return identity != NAME_NONE || query_no_memory(r->store);
 }
 
-static bool read_requests(struct reading *r, sqlite3_stmt *at) {
+static bool read_requests(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     struct profile *p = r->profile;
     uint32_t name = names_intern(&p->stacks.names, slice_text(text(at, 0)));
     if (name == NAME_NONE || p->identity_count == PROFILE_IDENTITIES) {
@@ -325,7 +319,8 @@ static bool read_requests(struct reading *r, sqlite3_stmt *at) {
     return true;
 }
 
-static bool read_missed(struct reading *r, sqlite3_stmt *at) {
+static bool read_missed(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     struct profile *p = r->profile;
     if (p->missed_count < LIMIT_FULL_SUSPECTS) {
         read_process(at, &p->missed[p->missed_count++]);

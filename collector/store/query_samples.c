@@ -21,23 +21,6 @@ static bool damaged(const struct reading *r, const char *why) {
     return false;
 }
 
-static bool each_row(struct reading *r, int64_t id, const char *sql,
-                     bool (*row)(struct reading *r, sqlite3_stmt *at)) {
-    sqlite3_stmt *rows;
-    if (sqlite3_prepare_v2(r->store->db, sql, -1, &rows, NULL) != SQLITE_OK) {
-        return store_fail(r->store, what);
-    }
-    sqlite3_bind_int64(rows, 1, id);
-    int rc = SQLITE_ERROR;
-    bool ok = true;
-    while (ok && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        ok = row(r, rows);
-    }
-    ok = ok && (rc == SQLITE_DONE || store_fail(r->store, what));
-    sqlite3_finalize(rows);
-    return ok;
-}
-
 static struct slice text(sqlite3_stmt *at, int column) {
     const unsigned char *bytes = sqlite3_column_text(at, column);
     return slice_of(bytes, bytes ? (size_t)sqlite3_column_bytes(at, column) : 0);
@@ -48,7 +31,8 @@ static uint32_t name(struct reading *r, sqlite3_stmt *at, int column) {
     return of.len > 0 ? names_intern(&r->profile->stacks.names, of) : NAME_NONE;
 }
 
-static bool read_counts(struct reading *r, sqlite3_stmt *at) {
+static bool read_counts(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     struct sample_counts *c = &r->profile->samples->counts;
     uint64_t *const counts[] = {&c->looks,   &c->unchanged, &c->unanswered, &c->held_us,
                                 &c->late_us, &c->cut,       &c->cost_us};
@@ -60,12 +44,14 @@ static bool read_counts(struct reading *r, sqlite3_stmt *at) {
 }
 
 // Identities have to be known before looks tell them.
-static bool read_identity(struct reading *r, sqlite3_stmt *at) {
+static bool read_identity(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     name(r, at, 0);
     return true;
 }
 
-static bool read_process(struct reading *r, sqlite3_stmt *at) {
+static bool read_process(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     struct sampled_process p = {
         .name = name(r, at, 2), .initial = name(r, at, 3), .application = name(r, at, 4)};
     names_clean(text(at, 1), p.pid, sizeof p.pid);
@@ -76,7 +62,8 @@ static bool read_process(struct reading *r, sqlite3_stmt *at) {
            damaged(r, "it has too many processes");
 }
 
-static bool read_second(struct reading *r, sqlite3_stmt *at) {
+static bool read_second(void *to, sqlite3_stmt *at) {
+    struct reading *r = to;
     int64_t second = sqlite3_column_int64(at, 0);
     struct slice stored = slice_of(sqlite3_column_blob(at, 1), (size_t)sqlite3_column_bytes(at, 1));
     buffer_reset(&r->records);
@@ -107,22 +94,23 @@ bool query_samples(struct store *s, int64_t id, const uint32_t *stacks, uint32_t
         return query_no_memory(s);
     }
     bool ok =
-        each_row(&r, id,
-                 "SELECT looks, unchanged, unanswered, held_us, late_us, cut, cost_us FROM "
-                 "profile_sampled_rows WHERE profile_id = ?1",
-                 read_counts) &&
-        each_row(&r, id,
-                 "SELECT DISTINCT i.name FROM profile_value_rows AS v JOIN identity_names AS i "
-                 "ON i.id = v.identity_id WHERE v.profile_id = ?1",
-                 read_identity) &&
-        each_row(&r, id,
-                 "SELECT process, pid, name, initial, application FROM "
-                 "profile_sampled_processes WHERE profile_id = ?1 ORDER BY process",
-                 read_process) &&
-        each_row(&r, id,
-                 "SELECT second, records FROM profile_second_rows WHERE profile_id = ?1 ORDER "
-                 "BY second",
-                 read_second) &&
+        query_rows_of(s, what, id,
+                      "SELECT looks, unchanged, unanswered, held_us, late_us, cut, cost_us FROM "
+                      "profile_sampled_rows WHERE profile_id = ?1",
+                      read_counts, &r) &&
+        query_rows_of(
+            s, what, id,
+            "SELECT DISTINCT i.name FROM profile_value_rows AS v JOIN identity_names AS i "
+            "ON i.id = v.identity_id WHERE v.profile_id = ?1",
+            read_identity, &r) &&
+        query_rows_of(s, what, id,
+                      "SELECT process, pid, name, initial, application FROM "
+                      "profile_sampled_processes WHERE profile_id = ?1 ORDER BY process",
+                      read_process, &r) &&
+        query_rows_of(s, what, id,
+                      "SELECT second, records FROM profile_second_rows WHERE profile_id = ?1 ORDER "
+                      "BY second",
+                      read_second, &r) &&
         check(&r);
     buffer_free(&r.records);
     return ok;
