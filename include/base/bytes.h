@@ -61,8 +61,9 @@ static inline bool slice_is(struct slice a, const char *text) {
     return slice_equal(a, slice_text(text));
 }
 
+// data may be NULL where there is nothing.
 static inline struct cursor cursor_of(const void *data, size_t len) {
-    return (struct cursor){data, (const uint8_t *)data + len, false};
+    return (struct cursor){data, len > 0 ? (const uint8_t *)data + len : data, false};
 }
 
 static inline size_t cursor_left(const struct cursor *c) {

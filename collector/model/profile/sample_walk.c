@@ -28,10 +28,8 @@ static bool next_second(struct sample_walk *w) {
     size_t from = s->seconds[w->second].at,
            until = w->second + 1 < s->second_count ? s->seconds[w->second + 1].at : s->records.len;
     w->us = (uint64_t)s->seconds[w->second++].second * SECOND_US;
-    w->at = (struct cursor){0};
-    if (until > from) {
-        w->at = cursor_of(s->records.data + from, until - from);
-    }
+    // there may be seconds, and no bytes
+    w->at = cursor_of(s->records.data ? s->records.data + from : NULL, until - from);
     return true;
 }
 

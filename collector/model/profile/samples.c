@@ -47,11 +47,8 @@ bool samples_second(struct samples *s, uint32_t second, struct slice records) {
 
 bool samples_renumber(struct slice records, const uint32_t *stacks, uint32_t count,
                       struct buffer *out) {
-    struct cursor c = {0};
+    struct cursor c = cursor_of(records.data, records.len);
     struct sample_record r;
-    if (records.len > 0) {
-        c = cursor_of(records.data, records.len);
-    }
     while (sample_record_read(&c, &r)) {
         if (r.stack > count) {
             return false;
