@@ -3,7 +3,7 @@
 %% mean. Who sends which when, and what the fields are, stands in include/codec/protocol.h.
 -module(kprof_protocol).
 
--export([encode/1, decode/1]).
+-export([encode/1, decode/1, own_pid/1]).
 -export([auth/4, answer/1, hello/0, data_hello/3]).
 -export([full_started/1, full_stopped/4, full_missed/2, full_named/2, flame/1]).
 -export([stacks_started/3, stacks_taken/4, stacks_stopped/5]).
@@ -148,6 +148,16 @@ line(Text) ->
     case reason(#{<<"reason">> => Text}) of
         "no reason given" -> <<>>;
         Line -> unicode:characters_to_binary(Line)
+    end.
+
+%% @doc The process of this node that a text of a message names, if it names one.
+-spec own_pid(binary()) -> [pid()].
+own_pid(Text) ->
+    try list_to_pid(binary_to_list(Text)) of
+        Pid when node(Pid) =:= node() -> [Pid];
+        _ -> []
+    catch
+        error:badarg -> []
     end.
 
 %% The texts under a key of the maps in a list.

@@ -20,7 +20,7 @@ check(#{registered := [], processes := [], application := Name}) ->
 check(#{registered := Names, processes := Pids} = Wanted) ->
     Missing =
         [Name || Name <- Names, registered_as(Name) =:= []] ++
-            [P || P <- Pids, there(pid(P)) =:= []],
+            [P || P <- Pids, there(kprof_protocol:own_pid(P)) =:= []],
     Text = [io_lib:format("not here: ~ts", [lists:join(", ", Missing)]) || Missing =/= []],
     case named(Wanted) of
         [] -> {error, ["none of these processes is here: ", lists:join(", ", Missing)]};
@@ -52,8 +52,9 @@ leader(Name) ->
 %% @doc Those that are named and are there.
 -spec named(kprof_stacks:wanted()) -> [pid()].
 named(#{registered := Names, processes := Texts}) ->
-    Pids = lists:append([registered_as(N) || N <- Names]) ++ there(lists:flatmap(fun pid/1, Texts)),
-    lists:sublist(lists:usort(Pids), ?MOST).
+    Pids = lists:flatmap(fun kprof_protocol:own_pid/1, Texts),
+    All = lists:append([registered_as(N) || N <- Names]) ++ there(Pids),
+    lists:sublist(lists:usort(All), ?MOST).
 
 %% @doc Whether one may come that is not there.
 -spec may_come(kprof_stacks:wanted()) -> boolean().
@@ -63,14 +64,6 @@ may_come(#{registered := Names}) ->
 registered_as(Name) ->
     try whereis(binary_to_existing_atom(Name, utf8)) of
         Pid when is_pid(Pid) -> [Pid];
-        _ -> []
-    catch
-        error:badarg -> []
-    end.
-
-pid(Text) ->
-    try list_to_pid(binary_to_list(Text)) of
-        Pid when node(Pid) =:= node() -> [Pid];
         _ -> []
     catch
         error:badarg -> []

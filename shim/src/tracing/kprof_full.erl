@@ -134,7 +134,7 @@ more(Texts, Exempt, #full{tracer = Tracer, flags = Flags}) ->
     Missed = [
         {Text, Pid}
      || Text <- lists:sublist(Texts, ?MOST_MORE),
-        Pid <- pid(Text),
+        Pid <- kprof_protocol:own_pid(Text),
         is_process_alive(Pid),
         not lists:member(Pid, Exempt),
         not kprof_tracer:is_flagged(Tracer, Pid)
@@ -149,7 +149,9 @@ more(Texts, Exempt, #full{tracer = Tracer, flags = Flags}) ->
 named(Texts) ->
     Known = [
         {Text, Pid}
-     || Text <- lists:sublist(Texts, ?MOST_MORE), Pid <- pid(Text), is_process_alive(Pid)
+     || Text <- lists:sublist(Texts, ?MOST_MORE),
+        Pid <- kprof_protocol:own_pid(Text),
+        is_process_alive(Pid)
     ],
     Names = called([Pid || {_, Pid} <- Known]),
     [
@@ -341,18 +343,10 @@ processes(#{own := Own} = Wanted) ->
     {Pids, _} = processes(maps:remove(own, Wanted)),
     {lists:usort(Own ++ Pids), false};
 processes(#{processes := Texts}) ->
-    Named = [Pid || Text <- Texts, Pid <- pid(Text)],
+    Named = [Pid || Text <- Texts, Pid <- kprof_protocol:own_pid(Text)],
     Pids = [Pid || Pid <- Named, is_process_alive(Pid)],
     Parents = lists:append([parents(Pid) || Pid <- Pids]),
     {lists:usort(Pids ++ Parents), 2 * length(Pids) < length(Named)}.
-
-pid(Text) ->
-    try list_to_pid(binary_to_list(Text)) of
-        Pid when node(Pid) =:= node() -> [Pid];
-        _ -> []
-    catch
-        error:badarg -> []
-    end.
 
 %% The VM's own, and supervisors of applications, make many that have nothing to do with requests.
 parents(Pid) ->
