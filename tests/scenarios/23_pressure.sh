@@ -51,7 +51,9 @@ pressure() {
   sleep $((10 + window))
   watch
   start_tracing "$name" "$scratch/config"
-  sleep $((seconds + 2))
+  sleep 5 # later the begin is no longer among the last events, which are all that is kept
+  acted=$(first_action "$node")
+  sleep $((seconds - 3))
   unwatch
   target_eval "$twin@localhost" "scenario_overload:save(\"$scratch/twin\")." >/dev/null
   target_eval "$twin@localhost" 'scenario_overload:stop().' >/dev/null
@@ -63,8 +65,7 @@ pressure() {
   [ "$fair" -ge $((seconds * 4)) ] && ! stolen || fair=
   echo "$name: untraced $(target_eval "$node" 'scenario_overload:untraced().') requests/s beside its twin; percent of that, each second" \
     "(in brackets: others had the processors):$each"
-  "$kprof" nodes --node "$node" --collector "127.0.0.1:$collector_port" --history | tee "$scratch/history"
-  acted=$(first_action)
+  cat "$scratch/history"
   echo "$name: $whole % as a whole, $worst % in the worst $window s, and $before % in the worst before tracing began," \
     "when the two were alike; $acted ms to the guard's first action${fair:+; the two had the processors}"
   slow=
@@ -108,8 +109,8 @@ beside() {
   sleep 8
   target_eval "$twin@localhost" "scenario_overload:save(\"$scratch/twin\")." >/dev/null
   share=$(target_eval "$name@localhost" "scenario_overload:share(\"$scratch/twin\", 2000, 6000).")
-  "$kprof" nodes --node "$name@localhost" --collector "127.0.0.1:$collector_port" --history | tee "$scratch/history"
-  acted=$(first_action)
+  acted=$(first_action "$name@localhost")
+  cat "$scratch/history"
   holds "$acted" -lt 1000000 "ms from the begin of tracing to the guard's first action beside others"
   is "$(ledger_of "$name@localhost" trips)" 0 "which is not its breaker's"
   rate=$(sed -n 's/.*kprof: \([0-9]*\) kB of trace messages a second are too much.*/\1/p' "$scratch/$name.log" | head -n 1)
@@ -123,9 +124,10 @@ beside() {
   rm -f "$kprof_log"
 }
 
-# The ms between the first two lines of the history that tell of tracing: its begin, and what the guard did about it.
+# first_action NODE: the ms between the first two lines of its history that tell of tracing: its begin, and what the guard did about it.
 first_action() {
   local began acted
+  "$kprof" nodes --node "$1" --collector "127.0.0.1:$collector_port" --history >"$scratch/history"
   began=$(awk '/^ *20/ && $2 == "tracing" { print $1; exit }' "$scratch/history")
   acted=$(awk 'acts { print $1; exit } /^ *20/ && $2 == "tracing" { acts = 1 }' "$scratch/history")
   [ -n "$acted" ] || { echo 1000000; return; } # it never did
