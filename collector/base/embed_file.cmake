@@ -39,6 +39,8 @@ base64_of(${sum} sha256)
 set(gzipped_name NULL)
 set(gzipped_size 0)
 if(GZIP)
+  get_filename_component(folder ${OUT} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder}) # make does not, as ninja does
   execute_process(COMMAND ${GZIP} -9 -n -c ${FILE} OUTPUT_FILE ${OUT}.gz COMMAND_ERROR_IS_FATAL ANY)
   bytes_of(${OUT}.gz gzipped gzipped_size)
   set(gzipped "static const char gzipped[] = {${gzipped}};\n")
