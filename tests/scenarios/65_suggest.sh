@@ -71,15 +71,8 @@ is "$(sqlite3 :memory: "SELECT j ->> '\$.node', j ->> '\$.options[0].option', j 
   "$node|entry|shop_conn:answer/3,returns=none|1" "--json"
 
 # -- however it ends -----------------------------------------------------------------------------------------------------------------
-# The node itself writes a file as soon as the shim is in it: asking it from outside takes longer than a look, here and there.
 begin() {
-  rm -f "$scratch/entered"
-  target_eval "$node" "spawn(fun Wait() ->
-    case whereis(kprof_sup) of
-      undefined -> timer:sleep(5), Wait();
-      _ -> file:write_file(\"$scratch/entered\", <<>>)
-    end
-  end), ok." >/dev/null
+  written_when "$node" "$scratch/entered" 'is_pid(whereis(kprof_sup))'
   start "$scratch/ended.log" "$kprof" suggest "$node" --cookie-file "$scratch/cookie" --for 4s
   suggest_pid=$!
   wait_for 30 "the shim is in the node" test -e "$scratch/entered"

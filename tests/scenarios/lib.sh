@@ -271,6 +271,14 @@ target_eval() {
     end.' || fail "evaluating $2 in $1"
 }
 
+# written_when NODE FILE CONDITION: the node writes FILE as soon as this expression is true there. Does not wait for it. To ask from outside
+# takes a second here and there, which is longer than some things last.
+written_when() {
+  rm -f "$2"
+  is "$(target_eval "$1" "spawn(fun Wait() ->
+    case $3 of true -> file:write_file(\"$2\", <<>>); false -> timer:sleep(5), Wait() end end), ok.")" ok "the node looks out for it"
+}
+
 # In a shell of its own: a failure here is no end, and would have no voice.
 answers() { (trap - EXIT; target_eval "$1" "ok.") >/dev/null 2>&1; }
 
