@@ -46,11 +46,14 @@ static struct shim_link *link_of(const struct shim_links *links, const struct pi
 // living nodes of a name do not push each other out.
 static bool make_way(const struct shim_links *links, const struct pipeline_node *node) {
     struct shim_link *there = link_of(links, node);
-    if (there && clock_monotonic() - there->heard < SILENT_NS) {
+    bool leaves = there && session_leaves(there->session);
+    if (there && !leaves && clock_monotonic() - there->heard < SILENT_NS) {
         return false;
     }
     if (there) {
-        shim_link_tell(there, LOG_WARNING, "silent, and back on another connection");
+        if (!leaves) {
+            shim_link_tell(there, LOG_WARNING, "silent, and back on another connection");
+        }
         session_dismiss(there->session, "the node has connected anew");
     }
     return true;

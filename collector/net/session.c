@@ -15,7 +15,9 @@ enum {
     READ_BYTES = 256 * 1024, // of a data connection in one go
     // without a word from a shim, which sends its clock every second, or a tool, which answers
     // pings
-    SILENCE_SECONDS = 15
+    SILENCE_SECONDS = 15,
+    // without a byte on a data connection whose session has lost its control connection
+    LAST_SECONDS = 2
 };
 
 // Ends a data connection of a session, if there is one of that number.
@@ -81,7 +83,7 @@ static bool may_wait(const struct session *s, size_t len) {
 }
 
 bool session_send(struct session *s, const struct buffer *messages) {
-    if (!s->control) {
+    if (!s->control || s->leaves) {
         return true;
     }
     if (!may_wait(s, waiting(s) + messages->len)) {
@@ -101,16 +103,46 @@ static bool control_message(struct connection *c, struct slice frame, struct con
     return true;
 }
 
+bool session_leaves(const struct session *s) {
+    return s->leaves;
+}
+
+// The shim has closed its control connection. What it had sent on others before is still read: they
+// may be a long way behind.
+static void leave(struct session *s) {
+    s->leaves = true;
+    bufferevent_disable(s->control->bev, EV_READ | EV_WRITE);
+    for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
+        if (s->data[i]) {
+            bufferevent_set_timeouts(s->data[i]->bev, &(struct timeval){LAST_SECONDS, 0}, NULL);
+        }
+    }
+}
+
+// A data connection is over, and with the last one a session that leaves.
+static void over(struct connection *c) {
+    struct session *s = c->owned_by;
+    end_data(s, c->stream);
+    if (s->leaves && s->streams == 0) {
+        session_close(s);
+    }
+}
+
 static void control_close(struct connection *c) {
     session_close(c->owned_by);
 }
 
 static void control_ended(struct connection *c, short what) {
+    struct session *s = c->owned_by;
     if (what & BEV_EVENT_TIMEOUT) {
-        log_warning("%s at %s has been silent for %d s",
-                    session_is_tool(c->owned_by) ? "tool" : "shim", c->peer, SILENCE_SECONDS);
+        log_warning("%s at %s has been silent for %d s", session_is_tool(s) ? "tool" : "shim",
+                    c->peer, SILENCE_SECONDS);
     }
-    session_close(c->owned_by);
+    if (!(what & BEV_EVENT_TIMEOUT) && s->ready && s->streams > 0) {
+        leave(s);
+    } else {
+        session_close(s);
+    }
 }
 
 static const struct connection_owner control_owner = {
@@ -135,12 +167,12 @@ static void data_bytes(struct connection *c) {
 }
 
 static void data_close(struct connection *c) {
-    end_data(c->owned_by, c->stream);
+    over(c);
 }
 
 static void data_ended(struct connection *c, short what) {
     (void)what;
-    end_data(c->owned_by, c->stream);
+    over(c);
 }
 
 static const struct connection_owner data_owner = {
@@ -228,7 +260,7 @@ bool session_hello_data(struct sessions *all, struct connection *c, struct contr
     control_get_int(hello, FIELD_STREAM, &stream);
     control_get_bytes(hello, FIELD_KEY, &key);
     struct session *s = session_find(all, id);
-    if (!s || session_is_tool(s) || key.len != KEY_BYTES ||
+    if (!s || session_is_tool(s) || s->leaves || key.len != KEY_BYTES ||
         CRYPTO_memcmp(s->key, key.data, KEY_BYTES) != 0 || (c->auth && c->auth->session != id)) {
         connection_refuse(c, "a data connection without a session");
         return false;

@@ -22,6 +22,7 @@ struct session {
     uint8_t key[KEY_BYTES];           // tells that the data connection is the same shim's
     uint8_t auth_key[AUTH_KEY_BYTES]; // proves it, when there is a secret
     bool ready;
+    bool leaves; // its control connection has ended, and what its others bring is still read
 };
 
 struct sessions {

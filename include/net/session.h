@@ -28,8 +28,9 @@ struct server_events {
     // Trace-port bytes. False when they are none: the data connection is closed.
     bool (*data)(void *user, uint32_t stream, struct slice bytes);
     void (*data_end)(void *user, uint32_t stream);
-    // The control connection is gone; the data connections have ended before. The session is no
-    // more: what is sent to it now is thrown away.
+    // The control connection is gone; the data connections have ended before: what had been sent on
+    // them was read, if it came within two seconds each time. The session is no more: what is sent
+    // to it now is thrown away.
     void (*closed)(void *user);
 };
 
@@ -42,6 +43,8 @@ int64_t session_id(const struct session *s);
 void session_dismiss(struct session *s, const char *reason);
 // Whether it has a data connection, of any number.
 bool session_streams(const struct session *s);
+// Whether its control connection is gone and data connections are read to their end.
+bool session_leaves(const struct session *s);
 // Data connections may be read now: the tiers are known.
 void session_ready(struct session *s);
 // Sends a message that control_end accepted, or several. Returns false when it was left out since

@@ -14,6 +14,7 @@ enum { FUZZ_STREAMS = 3 }; // of a session
 // A session, as far as shim_link.c needs one.
 static struct fake {
     bool open, full;
+    bool leaves; // of its connections those with data are left
     bool streams[FUZZ_STREAMS];
     void *user;
 } fakes[FUZZ_NODES];
@@ -39,7 +40,7 @@ static void end_all_data(struct fake *f) {
 
 static void end_session(struct fake *f) {
     end_all_data(f);
-    f->open = false;
+    f->open = f->leaves = false;
     events.closed(f->user);
 }
 
@@ -48,6 +49,7 @@ void __wrap_session_ready(struct session *s);
 const char *__wrap_session_peer(const struct session *s);
 int64_t __wrap_session_id(const struct session *s);
 bool __wrap_session_streams(const struct session *s);
+bool __wrap_session_leaves(const struct session *s);
 void __wrap_session_dismiss(struct session *s, const char *reason);
 
 // What is sent must be a message that the other side can read.
@@ -86,6 +88,22 @@ bool __wrap_session_streams(const struct session *s) {
     return any;
 }
 
+bool __wrap_session_leaves(const struct session *s) {
+    return fake_of(s)->leaves;
+}
+
+static bool has_streams(const struct fake *f) {
+    return __wrap_session_streams((const struct session *)f);
+}
+
+// A data connection is over, and with the last one a session that leaves.
+static void over(struct fake *f, uint32_t number) {
+    end_data(f, number);
+    if (f->leaves && !has_streams(f)) {
+        end_session(f);
+    }
+}
+
 void __wrap_session_dismiss(struct session *s, const char *reason) {
     (void)reason;
     end_session(fake_of(s));
@@ -115,7 +133,9 @@ static void say(struct run *r, struct fake *f) {
     struct slice payload, type = {0};
     long n = control_frame(slice_of(r->bytes.data, r->bytes.len), &payload);
     struct control *c = n > 0 ? control_decode(payload) : NULL;
-    if (c && f->open) {
+    if (c && f->leaves) {
+        // nobody hears it
+    } else if (c && f->open) {
         control_get_text(control_root(c), "type", &type);
         events.message(f->user, type, control_root(c));
     } else if (c) {
@@ -150,7 +170,7 @@ static void flush(struct run *r) {
 static void data(struct run *r, struct fake *f, uint32_t number) {
     if (f->streams[number] &&
         !events.data(f->user, number, slice_of(r->bytes.data, r->bytes.len))) {
-        end_data(f, number);
+        over(f, number);
     }
 }
 
@@ -184,7 +204,7 @@ static void step(struct run *r, struct fake *f, const char *name, struct fuzz_in
         }
         break;
     case BEGIN:
-        if (f->open) {
+        if (f->open && !f->leaves) {
             begin_data(f, what / STEPS % FUZZ_STREAMS);
         }
         break;
@@ -204,10 +224,11 @@ static void step(struct run *r, struct fake *f, const char *name, struct fuzz_in
         data(r, f, what / STEPS % FUZZ_STREAMS);
         break;
     case END:
-        end_data(f, what / STEPS % FUZZ_STREAMS);
+        over(f, what / STEPS % FUZZ_STREAMS);
         break;
     case CLOSE:
-        if (f->open) {
+        f->leaves = f->open && has_streams(f) && what / STEPS % 2 == 0;
+        if (f->open && !f->leaves) {
             end_session(f);
         }
         break;

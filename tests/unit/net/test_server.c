@@ -45,7 +45,7 @@ static void session(void **state) {
     UNTIL(seen.ends == 2);
     assert_false(session_streams(seen.session));
     assert_int_equal(seen.closed, 0);
-    // the control connection takes the data with it
+    // the control connection takes the data with it, when nothing more comes
     s.data = data_peer(&s);
     UNTIL(seen.begins == 3);
     close(s.control);
@@ -114,7 +114,7 @@ static void streams(void **state) {
     more[1] = more_data(&shims[2], 2);
     begun++;
     UNTIL((unsigned)seen.begins == begun);
-    // the control connection takes all of them with it
+    // the control connection takes all of them with it, when nothing more comes
     close(shims[0].control);
     UNTIL(seen.closed == 1 && seen.ends == ended + 2 * (int)LIMIT_STREAMS);
 }
@@ -132,6 +132,31 @@ static void early_end(void **state) {
     UNTIL(seen.data.len == 10 && seen.ends == 1);
     close(s.control);
     UNTIL(seen.closed == 1);
+}
+
+// What a shim sent before it closed is read, however long it takes, though its farewell is seen
+// first.
+static void last_bytes(void **state) {
+    (void)state;
+    static const char bytes[100 * 1024];
+    struct shim s = shim();
+    say(s.control, "tiers");
+    s.data = data_peer(&s);
+    UNTIL(seen.begins == 1);
+    close(s.control);
+    UNTIL(session_leaves(seen.session));
+    int late = more_data(&s, 1);
+    UNTIL(is_closed(late));
+    close(late);
+    for (size_t i = 1; i <= 10; i++) {
+        put(s.data, bytes, sizeof bytes);
+        UNTIL(seen.data.len == i * sizeof bytes);
+        assert_int_equal(seen.closed, 0);
+    }
+    put(s.data, bytes, sizeof bytes);
+    close(s.data);
+    UNTIL(seen.closed == 1 && seen.ends == 1);
+    assert_int_equal(seen.data.len, 11 * sizeof bytes);
 }
 
 static void strangers(void **state) {
@@ -582,10 +607,10 @@ static void addresses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        UNIT(session),        UNIT(early_end),  UNIT(strangers),     UNIT(refused_data),
-        UNIT(in_pieces),      UNIT(output_cap), UNIT(newcomer_caps), UNIT(connection_cap),
-        UNIT(silence),        UNIT(goodbye),    UNIT(addresses),     UNIT(output_total),
-        UNIT(large_messages), UNIT(streams),
+        UNIT(session),        UNIT(early_end),      UNIT(last_bytes), UNIT(strangers),
+        UNIT(refused_data),   UNIT(in_pieces),      UNIT(output_cap), UNIT(newcomer_caps),
+        UNIT(connection_cap), UNIT(silence),        UNIT(goodbye),    UNIT(addresses),
+        UNIT(output_total),   UNIT(large_messages), UNIT(streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
