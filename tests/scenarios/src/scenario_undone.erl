@@ -8,29 +8,45 @@
 %% How many functions have the pattern of a full trace, in any trace session.
 -spec stands() -> non_neg_integer().
 stands() ->
+    lists:sum([stands(Session) || Session <- sessions()]).
+
+stands(Session) ->
     Spec = [{'_', [{is_seq_trace}], [{message, {{{get_seq_token}, {caller}, undefined, none}}}]}],
     length([
         F
      || {M, _} <- code:all_loaded(),
         {F, A} <- functions(M),
-        Session <- sessions(),
-        {match_spec, Set} <- [info(Session, {M, F, A})],
+        {match_spec, Set} <- [info(Session, {M, F, A}, match_spec)],
         Set =:= Spec
     ]).
 
-%% Waits until some have, or none.
+%% Waits until some have, or none. The flags come after the patterns: it waits for them, too, as
+%% long as they may come.
 -spec await(boolean()) -> ok.
 await(Some) ->
-    await(Some, 600).
+    ok = await(Some, 600),
+    _ = Some andalso flagged(100),
+    timer:sleep(200).
 
 await(Some, Tries) when Tries > 0 ->
     case stands() > 0 of
-        % the flags come after the patterns
         Some ->
-            timer:sleep(200);
+            ok;
         _ ->
             timer:sleep(50),
             await(Some, Tries - 1)
+    end.
+
+flagged(0) ->
+    ok;
+flagged(Tries) ->
+    Full = [S || S <- sessions(), stands(S) > 0],
+    case [P || S <- Full, P <- processes(), {flags, [_ | _]} <- [info(S, P, flags)]] of
+        [_ | _] ->
+            ok;
+        [] ->
+            timer:sleep(50),
+            flagged(Tries - 1)
     end.
 
 functions(Module) ->
@@ -41,11 +57,11 @@ functions(Module) ->
         error:undef -> []
     end.
 
-info(legacy, MFA) ->
-    erlang:trace_info(MFA, match_spec);
-info(Session, MFA) ->
+info(legacy, What, Item) ->
+    erlang:trace_info(What, Item);
+info(Session, What, Item) ->
     try
-        trace:info(Session, MFA, match_spec)
+        trace:info(Session, What, Item)
     catch
         % it has ended meanwhile
         error:badarg -> ended
