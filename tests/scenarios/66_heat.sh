@@ -69,8 +69,14 @@ print(sum(s["self"] for s in json.load(open(sys.argv[1]))["stacks"]))' "$scratch
 is "$(total "$scratch/samples.json")" "$(sql "SELECT looks + unchanged + unanswered FROM profile_sampled WHERE profile = 1")" \
   "each look is in one cell"
 is "$(total "$scratch/heat.json")" "$(weight --metric active)" "cells and flame graph count the same"
-is "$(total "$scratch/heat.json" 2 4)" "$(weight --metric active --from 2s --to 4s)" "of a stretch, too"
-is "$(total "$scratch/reductions.json" 2 4)" "$(weight --metric reductions --from 2s --to 4s)" "and by another metric"
+# two seconds that begin with the first in which something was active
+from=$(python3 -c 'import json, sys
+h = json.load(open(sys.argv[1]))
+print(next(i for i, v in enumerate(h["values"]) if v) // h["rows"])' "$scratch/heat.json")
+until=$((from + 2))
+stretch=(--from "${from}s" --to "${until}s")
+is "$(total "$scratch/heat.json" "$from" "$until")" "$(weight --metric active "${stretch[@]}")" "of a stretch, too"
+is "$(total "$scratch/reductions.json" "$from" "$until")" "$(weight --metric reductions "${stretch[@]}")" "and by another metric"
 
 # A sampler with next to no budget for 200 processes that all run holds itself back.
 is "$(target_eval "$node" '[spawn(fun F() -> receive after 1 -> F() end end) || _ <- lists:seq(1, 200)], ok.')" ok "many processes run"
@@ -88,9 +94,9 @@ ok "the picture is well-formed"
 
 # The same looks for those who read the text of perf script.
 for metric in active reductions; do
-  "$kprof" flame --db "$db" --profile 1 --metric $metric --from 2s --to 4s --out "$scratch/x.perf.txt" >/dev/null
+  "$kprof" flame --db "$db" --profile 1 --metric $metric "${stretch[@]}" --out "$scratch/x.perf.txt" >/dev/null
   perl "$here/perf_reader.pl" <"$scratch/x.perf.txt" >"$scratch/read" || fail "perf's text: $(cat "$scratch/read")"
-  is "$(awk -F'|' '$1 == "collapse" { n += $3 } END { print n }' "$scratch/read")" "$(weight --metric $metric --from 2s --to 4s)" \
+  is "$(awk -F'|' '$1 == "collapse" { n += $3 } END { print n }' "$scratch/read")" "$(weight --metric $metric "${stretch[@]}")" \
     "perf's text weighs the same by $metric"
 done
 has "$scratch/x.perf.txt" 'metric_erlang_memory: [0-9]+, -?[0-9]+ ' "with metrics"
