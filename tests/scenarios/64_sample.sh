@@ -67,6 +67,9 @@ kill -INT $!
 ends $! 30
 is "$status" 0 "Ctrl-C keeps what there is"
 is "$(sql "SELECT count(*) FROM profiles WHERE kind = 'samples'")" 3 "as a profile"
+"$kprof" profiles --db "$db" >"$scratch/profiles" || fail "kprof profiles: $(cat "$scratch/profiles")"
+is "$(grep -cE ' samples +[1-9][0-9,]* looks? ' "$scratch/profiles")" 3 "lists tell of looks: $(cat "$scratch/profiles")"
+has_not "$scratch/profiles" 'request' "and not of requests"
 
 is "$(target_eval "$node" 'N = erlang:system_flag(backtrace_depth, 8), erlang:system_flag(backtrace_depth, N), N.')" "$depth" \
   "stacks are as deep as before"

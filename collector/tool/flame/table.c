@@ -66,9 +66,18 @@ void flame_clean_list(struct profile_list *list) {
     }
 }
 
+// What it is of: a full trace of requests, samples of looks.
+static void put_seen(const struct profile_line *l, char out[CELL_BYTES]) {
+    bool full = l->head.kind == PROFILE_FULL;
+    uint64_t count = full ? l->counts.requests : (uint64_t)l->looks;
+    char grouped[TEXT_GROUPED_BYTES];
+    snprintf(out, CELL_BYTES, "%s %s%s", text_grouped(count, grouped), full ? "request" : "look",
+             text_plural(count));
+}
+
 void flame_list_table(const struct profile_list *list, struct buffer *out) {
-    static const char *const headings[] = {"id",       "started",   "node", "kind",
-                                           "requests", "processes", "took", "name"};
+    static const char *const headings[] = {"id",   "started",   "node", "kind",
+                                           "seen", "processes", "took", "name"};
     struct cells c;
     if (!make_cells(&c, list->count, sizeof headings / sizeof *headings, headings, out)) {
         return;
@@ -83,8 +92,7 @@ void flame_list_table(const struct profile_list *list, struct buffer *out) {
         snprintf(cell(&c, row, 2), CELL_BYTES, "%s", node_short(l->head.node, node));
         snprintf(cell(&c, row, 3), CELL_BYTES, "%s",
                  l->head.kind == PROFILE_FULL ? "full" : "samples");
-        snprintf(cell(&c, row, 4), CELL_BYTES, l->head.kind == PROFILE_FULL ? "%" PRIu64 : "-",
-                 l->counts.requests);
+        put_seen(l, cell(&c, row, 4));
         snprintf(cell(&c, row, 5), CELL_BYTES, "%" PRIu64, l->counts.processes);
         text_duration((double)l->head.end_ns - (double)l->head.begin_ns, cell(&c, row, 6));
         snprintf(cell(&c, row, 7), CELL_BYTES, "%s", l->head.name);
