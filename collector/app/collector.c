@@ -377,7 +377,7 @@ static bool make_parts(struct collector *c) {
     pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
     c->writer = writer_start(c->store, &writing);
     c->tools.writer = c->flames.writer = c->links.writer = c->writer;
-    c->page = (struct page){.control = {.tools = &c->tools},
+    c->page = (struct page){.control = {.tools = &c->tools, .runs = {.tools = &c->tools}},
                             .tls = &c->tls,
                             .roster = &c->roster,
                             .pipeline = c->pipeline,

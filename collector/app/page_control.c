@@ -98,17 +98,10 @@ static void keep_told(struct page_asked *a, const struct buffer *message, bool o
     }
 }
 
-// Lives no longer than the bytes.
-static struct control *decode(const struct buffer *message) {
-    struct slice payload;
-    long size = control_frame(slice_of(message->data, message->len), &payload);
-    return size > 0 ? control_decode(payload) : NULL;
-}
-
 static bool hear(void *user, const struct buffer *bytes) {
     struct page_asked *a = user;
     struct slice type = slice_text(""), text = slice_text("it gives no reason");
-    struct control *message = decode(bytes);
+    struct control *message = control_decode_message(bytes);
     struct control_map m = message ? control_root(message) : (struct control_map){0};
     control_get_text(m, FIELD_TYPE, &type);
     bool last = slice_is(type, CONTROL_FLAMED);
@@ -180,7 +173,7 @@ static bool put_question(struct buffer *out, const struct order *o) {
 
 static void ask(struct page_asked *a, const struct order *o) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control *message = put_question(&b, o) ? decode(&b) : NULL;
+    struct control *message = put_question(&b, o) ? control_decode_message(&b) : NULL;
     struct slice type = slice_text("");
     if (message) {
         control_get_text(control_root(message), FIELD_TYPE, &type);
@@ -239,6 +232,9 @@ void page_control_order(struct page_control *c, const struct order *o, struct we
         stop_flame(c, o, from);
         return;
     }
+    if (page_runs_order(&c->runs, o, from)) {
+        return;
+    }
     if (o->node[0] && !roster_find(c->tools->roster, slice_text(o->node))) {
         web_order_refuse(from, NOT_THERE, "the collector knows no node of this name");
         return;
@@ -266,6 +262,7 @@ void page_control_order(struct page_control *c, const struct order *o, struct we
 }
 
 void page_control_tick(struct page_control *c) {
+    page_runs_tick(&c->runs);
     struct page_asked **at = &c->first;
     while (*at) {
         struct page_asked *a = *at;
@@ -279,6 +276,7 @@ void page_control_tick(struct page_control *c) {
 }
 
 void page_control_close(struct page_control *c) {
+    page_runs_close(&c->runs);
     while (c->first) {
         struct page_asked *a = c->first;
         c->first = a->next;
@@ -294,7 +292,7 @@ void page_control_close(struct page_control *c) {
 // -- the state ------------------------------------------------------------------------------------
 
 static bool hear_node(void *json, const struct buffer *bytes) {
-    struct control *message = decode(bytes);
+    struct control *message = control_decode_message(bytes);
     struct slice type = slice_text("");
     if (message) {
         control_get_text(control_root(message), FIELD_TYPE, &type);
@@ -309,7 +307,7 @@ static bool hear_node(void *json, const struct buffer *bytes) {
 }
 
 static void put_flame_state(struct json *j, const struct page_flame *f) {
-    struct control *told = decode(&f->told);
+    struct control *told = control_decode_message(&f->told);
     json_open(j, '{');
     json_key_int(j, "id", f->id);
     json_key_text(j, "node", f->node);
@@ -351,4 +349,5 @@ void page_control_state(struct page_control *c, struct json *j) {
         }
     }
     json_close(j, ']');
+    page_runs_state(&c->runs, j);
 }

@@ -4,6 +4,7 @@
 // Runs on the event loop's thread.
 #pragma once
 
+#include "app/page_runs.h"
 #include "app/tool_link.h"
 #include "codec/json.h"
 #include "web/order.h"
@@ -24,11 +25,12 @@ struct page_control {
     struct page_asked *first;                   // that are not over
     struct page_flame flames[LIMIT_WEB_FLAMES]; // a ring, by their ids
     int64_t last_flame;                         // the id of the latest
+    struct page_runs runs;
 };
 
 // Does what was ordered, and answers it (web_options.order).
 void page_control_order(struct page_control *c, const struct order *order, struct web_order *from);
-// Writes the keys nodes and flames into an open JSON object (web_options.state).
+// Writes the keys nodes, flames and runs into an open JSON object (web_options.state).
 void page_control_state(struct page_control *c, struct json *j);
 // Some ten times a second.
 void page_control_tick(struct page_control *c);

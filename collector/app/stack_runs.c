@@ -38,8 +38,8 @@ struct stack_run {
     struct stack_asker asker;
     struct flame_shim shim; // its link is NULL when it is gone
     struct profile profile;
-    struct sample_taker *taker;
-    struct sample_view *view; // nothing is kept, but shown to who has asked; NULL: it is kept
+    struct sample_taker *taker; // NULL: nothing is kept
+    struct sample_view *view;   // shown to who has asked as it goes; NULL: it is not
     enum view_by view_by;
     int64_t view_s, view_in; // how often, and seconds until the next one
     enum run_state state;
@@ -258,16 +258,21 @@ static bool is_on(const struct stack_runs *runs, const void *link) {
     return false;
 }
 
-// For what the shim sends: it is kept, or, where the tool wants to see it as it goes, shown.
+// For what the shim sends: it is kept or, where the tool wants to see it as it goes, shown; or
+// both.
 static bool make_room(struct stack_run *r, struct control_map message) {
     struct slice by = slice_text("");
+    bool keep = false;
     control_get_int(message, FIELD_VIEW_S, &r->view_s);
     control_get_text(message, FIELD_BY, &by);
     r->view_by = slice_is(by, "memory")              ? VIEW_BY_MEMORY
                  : slice_is(by, "message_queue_len") ? VIEW_BY_QUEUE
                                                      : VIEW_BY_REDUCTIONS;
-    if (r->view_s <= 0) {
+    control_get_bool(message, FIELD_KEEP, &keep);
+    if (keep || r->view_s <= 0) {
         r->taker = sample_taker_new(&r->profile);
+    }
+    if (r->view_s <= 0 || (keep && !r->taker)) {
         return r->taker;
     }
     r->view_s = r->view_s < LIMIT_SAMPLE_SECONDS ? r->view_s : LIMIT_SAMPLE_SECONDS;
@@ -345,6 +350,8 @@ static void close_run(struct stack_run *r) {
     struct profile *p = &r->profile;
     if (r->view) {
         tell_view(r);
+    }
+    if (!r->taker) {
         end(r, 0);
         return;
     }
@@ -372,7 +379,8 @@ void stack_run_taken(struct stack_runs *runs, const void *link, struct control_m
     }
     take_numbers(r, message);
     bool good = !control_get_bytes(message, FIELD_BYTES, &bytes) ||
-                (r->view ? sample_view_take(r->view, bytes) : sample_taker_take(r->taker, bytes));
+                ((!r->view || sample_view_take(r->view, bytes)) &&
+                 (!r->taker || sample_taker_take(r->taker, bytes)));
     if (!good) {
         set_reason(r, slice_text("error"), slice_text("the node sent what are no samples"));
         tell_stop(r);

@@ -48,6 +48,12 @@ struct control *control_decode(struct slice payload) {
     return c;
 }
 
+struct control *control_decode_message(const struct buffer *message) {
+    struct slice payload;
+    long size = control_frame(slice_of(message->data, message->len), &payload);
+    return size > 0 ? control_decode(payload) : NULL;
+}
+
 void control_free(struct control *c) {
     if (c) {
         msgpack_unpacked_destroy(&c->unpacked);

@@ -11,7 +11,6 @@
 #include "web/answers.h"
 #include "web/assets.h"
 #include "web/orders.h"
-#include "web/reply.h"
 
 struct web_order {
     struct web_order *previous, *next;
@@ -38,7 +37,10 @@ static void take_out(struct web_order *o) {
 
 void web_order_answer(struct web_order *order, int status, struct buffer *body) {
     take_out(order);
-    if (order->req && !body->failed) {
+    if (order->req && !body->failed && status == 200) {
+        bool gzip = reply_takes_gzip(order->req) && reply_gzip(body);
+        reply_answer(order->req, REPLY_JSON, body, gzip, order->desk->outbox);
+    } else if (order->req && !body->failed) {
         reply_send(order->req, &(struct reply){.status = status,
                                                .type = REPLY_JSON,
                                                .body = slice_of(body->data, body->len)});

@@ -7,11 +7,13 @@
 #include <stdbool.h>
 
 #include "web/access.h"
+#include "web/reply.h"
 #include "web/web.h"
 
 struct control_desk {
     const struct web_options *options; // its order: NULL: nothing can be ordered
     const struct access_rules *rules;
+    struct outbox *outbox;
     struct web_order *first; // that wait for their answer
     uint32_t count;
 };

@@ -23,7 +23,10 @@ static const struct {
                  {"/api/v1/nodes/{node}/sample", ORDER_SAMPLE},
                  {"/api/v1/notes", ORDER_NOTE},
                  {"/api/v1/flame", ORDER_FLAME},
-                 {"/api/v1/flame/stop", ORDER_FLAME_STOP}};
+                 {"/api/v1/flame/stop", ORDER_FLAME_STOP},
+                 {"/api/v1/sample", ORDER_STACKS},
+                 {"/api/v1/sample/stop", ORDER_STACKS_STOP},
+                 {"/api/v1/top", ORDER_TOP}};
 
 static int hex(char c) {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -84,6 +87,9 @@ bool order_find(const char *path, struct order *out) {
 
 #define OF(kind) (1u << (kind))
 
+// By what the busiest processes are chosen.
+static const char *const by_words[] = {"reductions", "memory", "message_queue_len", "binary", NULL};
+
 // The fields that orders have.
 static const struct field {
     const char *key;
@@ -91,21 +97,38 @@ static const struct field {
     unsigned needed;
     size_t place, room; // room 0: a whole number
     int64_t least, most;
+    const char *const *words; // it is one of these; NULL: any text
 } fields[] = {
 #define NUMBER(name, kinds, needed, least, most)                                                   \
-    { #name, kinds, needed, offsetof(struct order, name), 0, least, most }
-#define WORDS(name, kinds, needed)                                                                 \
-    { #name, kinds, needed, offsetof(struct order, name), sizeof((struct order *)0)->name, 0, 0 }
+    { #name, kinds, needed, offsetof(struct order, name), 0, least, most, NULL }
+#define ONE_OF(name, kinds, needed, words)                                                         \
+    {                                                                                              \
+#name, kinds, needed, offsetof(struct order, name), sizeof((struct order *)0)->name, 0, 0, \
+            words                                                                                  \
+    }
+#define WORDS(name, kinds, needed) ONE_OF(name, kinds, needed, NULL)
     NUMBER(one_in, OF(ORDER_SAMPLE), 0, 1, MOST_ONE_IN),
     NUMBER(per_second, OF(ORDER_SAMPLE), 0, 1, MOST_PER_SECOND),
     WORDS(text, OF(ORDER_NOTE), OF(ORDER_NOTE)),
     NUMBER(at_s, OF(ORDER_NOTE), 0, 1, LAST_S),
-    WORDS(node, OF(ORDER_NOTE) | OF(ORDER_FLAME), OF(ORDER_FLAME)),
+    WORDS(node, OF(ORDER_NOTE) | OF(ORDER_FLAME) | OF(ORDER_STACKS) | OF(ORDER_TOP),
+          OF(ORDER_FLAME) | OF(ORDER_STACKS) | OF(ORDER_TOP)),
     NUMBER(requests, OF(ORDER_FLAME), OF(ORDER_FLAME), 1, LIMIT_FULL_ASKED),
     NUMBER(seconds, OF(ORDER_FLAME), OF(ORDER_FLAME), 1, LIMIT_FULL_SECONDS),
     WORDS(identity, OF(ORDER_FLAME), 0),
-    NUMBER(id, OF(ORDER_FLAME_STOP), OF(ORDER_FLAME_STOP), 1, INT64_MAX),
+    NUMBER(id, OF(ORDER_FLAME_STOP) | OF(ORDER_STACKS_STOP),
+           OF(ORDER_FLAME_STOP) | OF(ORDER_STACKS_STOP), 1, INT64_MAX),
+    NUMBER(seconds, OF(ORDER_STACKS), OF(ORDER_STACKS), 1, LIMIT_SAMPLE_SECONDS),
+    NUMBER(hz, OF(ORDER_STACKS), 0, 1, 1000),
+    NUMBER(top, OF(ORDER_STACKS), 0, 1, 1000),
+    NUMBER(every_ms, OF(ORDER_STACKS), 0, 100, 3600000),
+    NUMBER(budget_ppm, OF(ORDER_STACKS), 0, 1000, 500000),
+    ONE_OF(by, OF(ORDER_STACKS) | OF(ORDER_TOP), 0, by_words),
+    WORDS(application, OF(ORDER_STACKS), 0),
+    WORDS(registered, OF(ORDER_STACKS), 0),
+    WORDS(pid, OF(ORDER_STACKS), 0),
 #undef WORDS
+#undef ONE_OF
 #undef NUMBER
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
@@ -128,6 +151,15 @@ __attribute__((format(printf, 2, 3))) static bool refuse(char why[ORDER_WHY_BYTE
     return false;
 }
 
+static bool is_among(const char *const *words, const char *text) {
+    for (; words && *words; words++) {
+        if (strcmp(*words, text) == 0) {
+            return true;
+        }
+    }
+    return !words;
+}
+
 static bool take(struct order *order, const struct field *f, const struct json_object *pair,
                  enum json_kind kind, char why[ORDER_WHY_BYTES]) {
     char *to = (char *)order + f->place;
@@ -135,6 +167,10 @@ static bool take(struct order *order, const struct field *f, const struct json_o
         size_t len = strlen(pair->text);
         if (kind != JSON_TEXT || len == 0 || len >= f->room) {
             return refuse(why, "%s: want a text of 1 to %zu bytes", f->key, f->room - 1);
+        }
+        if (!is_among(f->words, pair->text)) {
+            return refuse(why, "%s: want one of %s, %s, %s and %s", f->key, f->words[0],
+                          f->words[1], f->words[2], f->words[3]);
         }
         memcpy(to, pair->text, len + 1);
         return true;

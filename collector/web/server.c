@@ -376,7 +376,7 @@ struct web *web_start(struct event_base *base, const struct web_options *options
     }
     web->base = base;
     web->ready = -1;
-    web->outbox = outbox_new(LIMIT_WEB_OUTPUT_BYTES);
+    web->outbox = web->desk.outbox = outbox_new(LIMIT_WEB_OUTPUT_BYTES);
     web->rules = access_rules(listen_address_loopback(options->address), options->token);
     web->most_files = files_for_all();
     web->patience = patience_new(base);

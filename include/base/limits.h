@@ -323,7 +323,7 @@
 #define LIMIT_WEB_BODY_BYTES 4096u
 #define LIMIT_WEB_ANSWER_BYTES (16u << 20)
 // Bytes of all answers that are on their way, to those who do not read them for instance; past it
-// answers are refused (503). With what else the page takes, some 140 MB, which stand beside the sum
+// answers are refused (503). With what else the page takes, some 165 MB, which stand beside the sum
 // above, as it is off unless somebody asks for it.
 #define LIMIT_WEB_OUTPUT_BYTES (64u << 20)
 // Seconds after which a connection on which nothing comes or goes is closed.
@@ -333,6 +333,10 @@
 #define LIMIT_WEB_ORDERS 16u
 // Full traces that browsers have asked for of which is remembered what became of them.
 #define LIMIT_WEB_FLAMES 12u
+// Runs of stack sampling that browsers have asked for and that go on, those of which is remembered
+// what became of them, and the nodes at which browsers look live: a megabyte each.
+#define LIMIT_WEB_RUNS 12u
+#define LIMIT_WEB_LOOKS 12u
 // Seconds that a question may take to come, TLS before it too; then its connection is closed.
 #define LIMIT_WEB_ASK_SECONDS 15
 // Points of a chart, and tiers of one that stand for themselves; the rest is "_other".

@@ -35,6 +35,8 @@ long control_frame(struct slice bytes, struct slice *payload);
 
 // Decodes a payload. NULL when it is no acceptable msgpack map, or without memory.
 struct control *control_decode(struct slice payload);
+// Decodes a whole message, with its header. It lives no longer than the message.
+struct control *control_decode_message(const struct buffer *message);
 void control_free(struct control *c);
 struct control_map control_root(const struct control *c);
 

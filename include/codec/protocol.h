@@ -107,8 +107,8 @@
 //                     of so many requests; answered by flaming until flamed
 //     flame_stop      no more: what there is is kept
 //     stacks          node, name, and the fields of stacks above: sample stacks; answered by
-//                     stacks_state until stacks_kept. With view_s: nothing is kept, and every so
-//                     many seconds there is a stacks_view
+//                     stacks_state until stacks_kept. With view_s: every so many seconds there is
+//                     a stacks_view, and nothing is kept, unless keep is true
 //     stacks_stop     no more: what there is is kept
 //     note            text, node (missing: of all of them), at (ns since 1970 UTC; missing: now):
 //                     what somebody did; answered by noted, or error
@@ -273,6 +273,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_IDENTITY "identity"
 #define FIELD_INCOMPLETE "incomplete"
 #define FIELD_INITIAL_CALL "initial_call"
+#define FIELD_KEEP "keep"
 #define FIELD_KEY "key"
 #define FIELD_LABEL "label"
 #define FIELD_LABELS "labels"

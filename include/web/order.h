@@ -10,6 +10,7 @@
 enum {
     ORDER_NAME_BYTES = 2 * LIMIT_NAME_BYTES,
     ORDER_TEXT_BYTES = LIMIT_NOTE_BYTES + 1,
+    ORDER_BY_BYTES = 20,
     ORDER_WHY_BYTES = 200
 };
 
@@ -19,7 +20,10 @@ enum order_kind {
     ORDER_SAMPLE,
     ORDER_NOTE,
     ORDER_FLAME,
-    ORDER_FLAME_STOP
+    ORDER_FLAME_STOP,
+    ORDER_STACKS, // a run of stack sampling
+    ORDER_STACKS_STOP,
+    ORDER_TOP // a look at what a node does now
 };
 
 struct order {
@@ -28,9 +32,14 @@ struct order {
     int64_t one_in, per_second;      // of ORDER_SAMPLE: one of the two is 0
     char text[ORDER_TEXT_BYTES];     // of ORDER_NOTE
     int64_t at_s;                    // likewise: when it was, seconds since 1970 UTC; 0: now
-    int64_t requests, seconds;       // of ORDER_FLAME
-    char identity[ORDER_NAME_BYTES]; // likewise: of this identity alone; "": of any
-    int64_t id;                      // of ORDER_FLAME_STOP
+    int64_t requests;                // of ORDER_FLAME
+    int64_t seconds;                 // likewise, and of ORDER_STACKS
+    char identity[ORDER_NAME_BYTES]; // of ORDER_FLAME: of this identity alone; "": of any
+    int64_t id;                      // of ORDER_FLAME_STOP and ORDER_STACKS_STOP
+    char by[ORDER_BY_BYTES];         // of ORDER_STACKS and ORDER_TOP; "": as usual
+    // of ORDER_STACKS; 0 and "": as usual, and any process
+    int64_t hz, top, every_ms, budget_ppm;
+    char application[ORDER_NAME_BYTES], registered[ORDER_NAME_BYTES], pid[ORDER_NAME_BYTES];
 };
 
 struct web_order; // that waits for its answer

@@ -42,7 +42,16 @@ static void check(const struct order *o) {
         MUST(o->node[0] && o->requests > 0 && o->seconds > 0);
         break;
     case ORDER_FLAME_STOP:
+    case ORDER_STACKS_STOP:
         MUST(o->id > 0);
+        break;
+    case ORDER_STACKS:
+        MUST(o->node[0] && o->seconds > 0 && o->hz >= 0 && o->top >= 0 && o->every_ms >= 0);
+        MUST(ends(o->application, sizeof o->application) && ends(o->pid, sizeof o->pid) &&
+             ends(o->registered, sizeof o->registered));
+        break;
+    case ORDER_TOP:
+        MUST(o->node[0] && ends(o->by, sizeof o->by));
         break;
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders what a page may order of a live node: pause, resume, sampling, a full trace, a note. Usage: node control.js URL TOKEN.
+// Orders what a page may order of a live node: pause, resume, sampling, a full trace, samples of stacks, a look at what it does, a note.
+// Usage: node control.js URL TOKEN.
 "use strict";
 const { check, until, drive, tab, open, judge } = require("./browser.js");
 const [base, token] = process.argv.slice(2);
@@ -66,6 +67,65 @@ async function trace(page) {
   await page.waitForSelector(".node");
 }
 
+async function sample(page) {
+  const { seconds, hz, top } = (await (await page.request.get(`${base}api/v1/openapi.json`)).json()).components.schemas.NewRun.properties;
+  const most = await page.locator(".order.stacks input[type=number]").evaluateAll(all => all.map(input => Number(input.max)));
+  check("as much can be asked of a run as the API says", String(most) === String([top.maximum, seconds.maximum, hz.maximum]), most);
+  const row = page.locator(".runs li").first();
+  await page.locator(".order.stacks input").nth(2).fill("3600");
+  await page.locator(".order.stacks button").click();
+  await until("a run of sampling tells how far it is", 60, async () => await page.locator(".runs li").count() === 1
+    && /36\d\d|35\d\d/.test(await row.textContent()) && /looks at .* costs (about|under) .* % of a processor/.test(await row.textContent()));
+  const other = await tab(page.context(), []);
+  await open(other, `${base}?view=nodes`);
+  await until("another tab sees it, too", 30, async () => /looks at/.test(await other.locator(".runs li").first().textContent()));
+  await other.locator(".order.stacks button").click();
+  await until("a second one is refused, with what to do", 30, async () =>
+    /already.*Stop that one, or try again when it is over/.test(await said(other)));
+  await judge(other, "control-refused");
+  await other.close();
+  await judge(page, "control-samples");
+  await reach(page, ".runs button");
+  await new Promise(resolve => setTimeout(resolve, 2500));
+  check("its button keeps the focus while it goes on", await page.evaluate(() => document.activeElement.textContent) === "Stop");
+  await page.keyboard.press("Enter");
+  await until("a key stops it, and its profile is there", 60, () => page.locator(".runs a").count());
+  check("as it is told", /profile \d+ of .* looks in .* it ended early: somebody stopped it/.test(await row.textContent()), await row.textContent());
+  await page.locator(".runs a").first().click();
+  await page.waitForURL(/profile=/);
+  await page.waitForSelector(".heat-map");
+  console.log("ok: a link leads to it");
+  await page.goBack();
+  await page.waitForSelector(".node");
+}
+
+const cells = (page, part, column) => page.locator(`.top-part >> nth=${part}`).locator(`tbody tr > :nth-child(${column})`).allTextContents();
+
+async function look(page) {
+  await page.locator(".top summary").focus();
+  await page.keyboard.press("Enter");
+  await until("a look tells what the node does", 60, async () => (await cells(page, 0, 1)).length > 0);
+  check("its processes by reductions", /processes by reductions, .* looks in .* costs/.test(await page.textContent(".top > p")), await page.textContent(".top > p"));
+  check("the functions with their shares", (await cells(page, 1, 2)).every(text => / %$|^0$/.test(text)), await cells(page, 1, 2));
+  const first = await page.textContent(".top > p");
+  await until("it goes on by itself", 60, async () => await page.textContent(".top > p") !== first);
+  await judge(page, "control-top");
+  await reach(page, ".top-part .sort[data-focus='head memory']");
+  await page.keyboard.press("Enter");
+  await until("by memory", 60, async () => /processes by memory/.test(await page.textContent(".top > p")));
+  check("the head keeps the focus", await page.evaluate(() => document.activeElement.dataset.focus) === "head memory");
+  await page.locator(".top-part tbody tr").first().hover();
+  await until("it stands still under the pointer", 30, async () => /Stands still/.test(await page.textContent(".top > p")));
+  const still = (await cells(page, 0, 4)).join();
+  await new Promise(resolve => setTimeout(resolve, 3000));
+  check("as it says", (await cells(page, 0, 4)).join() === still);
+  await page.locator(".top summary").click();
+  let asked = 0;
+  page.on("request", r => { asked += r.url().endsWith("/top") ? 1 : 0; });
+  await new Promise(resolve => setTimeout(resolve, 3000));
+  check("closed it asks no more", asked <= 1, asked);
+}
+
 async function note(page) {
   await page.click("#home");
   await page.waitForSelector(".notes button:visible");
@@ -99,21 +159,26 @@ async function note(page) {
 }
 
 drive(async browser => {
-  for (const [look, colorScheme, width, height] of [["light", "light", 1280, 800], ["dark", "dark", 1280, 800], ["narrow", "light", 320, 640]]) {
+  for (const [mode, colorScheme, width, height] of [["light", "light", 1280, 800], ["dark", "dark", 1280, 800], ["narrow", "light", 320, 640]]) {
     const wrong = [];
     const context = await browser.newContext({ viewport: { width, height }, colorScheme });
     const page = await tab(context, wrong);
     await login(page);
-    if (look === "light") {
+    if (mode === "light") {
       await steer(page);
       await trace(page);
+      await look(page);
+      await sample(page);
       await note(page);
       await open(page, `${base}?view=nodes`);
       await page.waitForSelector(".flames a");
     }
-    await page.locator(".node details summary").click();
-    await judge(page, `control-nodes-${look}`);
-    check(`${look}: nothing went wrong in the browser`, wrong.length === 0, wrong);
+    await page.locator(".node details:not(.top) summary").click();
+    await page.locator(".top summary").click();
+    await until(`${mode}: a look`, 60, async () => (await cells(page, 0, 1)).length > 0);
+    await page.locator(".top").scrollIntoViewIfNeeded();
+    await judge(page, `control-nodes-${mode}`);
+    check(`${mode}: nothing went wrong in the browser`, wrong.length === 0, wrong);
     await context.close();
   }
 });

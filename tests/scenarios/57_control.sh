@@ -85,6 +85,48 @@ wait_for 60 "it is over" reaches '$.flames[0].over' 1
 order flame/stop "{\"id\":$id}"
 is "$code" 404 "once"
 
+# --- stack sampling ---
+
+depth() { target_eval "$node" 'N = erlang:system_flag(backtrace_depth, 8), erlang:system_flag(backtrace_depth, N), N.'; }
+depth_is() { [ "$(depth)" = "$1" ]; }
+sees() {
+  order top "{\"node\":\"$node\"}" && [ "$code" = 200 ] && [ -n "$(json '$.view.processes[0].pid')" ] &&
+    [ -n "$(json '$.told.samples')" ]
+}
+depth=$(depth)
+order top '{"node":"nobody@nowhere"}'
+is "$code" 404 "no look at a node that is not there"
+wait_for 60 "a look at what the node does" sees
+is "$(json '$.by')|$(json '$.run')" "reductions|0" "by reductions, and nothing is kept"
+wait_for 30 "it samples" depth_is 64
+order top "{\"node\":\"$node\",\"by\":\"memory\"}"
+is "$code|$(json '$.by')" "200|memory" "by memory"
+wait_for 60 "it goes on so" sees
+is "$(json '$.by')" memory "for all who look"
+order sample "{\"node\":\"$node\",\"seconds\":3600,\"top\":20,\"hz\":50}"
+is "$code" 202 "a run is begun, to which the look gives way: $(cat "$scratch/answer")"
+id=$(json '$.id')
+is "$(state '$.runs[0].id')|$(state '$.runs[0].seconds')|$(state '$.runs[0].over')" "$id|3600|0" "it stands among those that were ordered"
+wait_for 60 "it tells how far it is" more_than '$.runs[0].told.samples' 100
+holds "$(state '$.runs[0].told.cost_us')" -gt 0 "and what it costs"
+wait_for 60 "a look" sees
+is "$(json '$.run')" "$id" "is of its samples"
+order sample "{\"node\":\"$node\",\"seconds\":60}"
+is "$code" 409 "another one is refused: $(json '$.error')"
+is "$(state '$.runs[1].id')" "" "and stands nowhere"
+order sample "{\"node\":\"$node\",\"seconds\":0}"
+is "$code|$(json '$.error')" "400|seconds: want a whole number from 1 to 86400" "no time at all"
+order sample/stop "{\"id\":$id}"
+is "$code" 200 "it is stopped"
+wait_for 60 "it is over" reaches '$.runs[0].over' 1
+profile=$(state '$.runs[0].told.profile')
+is "$(get "/api/v1/profiles" | grep -oE "\"id\":$profile," | head -n 1)" "\"id\":$profile," "its profile is among the profiles"
+order sample/stop "{\"id\":$id}"
+is "$code" 404 "once"
+wait_for 60 "one may look again" sees
+is "$(json '$.run')" 0 "at nothing that is kept"
+wait_for 60 "nobody asks any more: it samples no more" depth_is "$depth"
+
 # --- notes ---
 
 note() { "$kprof" note "$@" --collector "127.0.0.1:$collector_port" >"$scratch/noted" 2>&1; }

@@ -30,11 +30,13 @@ NEVER_TOO_LARGE = {"/api/v1/profiles", "/api/v1/profiles/{id}", "/api/v1/heat/{i
 # What asks no database.
 NEVER_ASKS = {"/api/v1/state"}
 # What may be missing where all is well: what is told of full traces that did not go well, and what is sent, not answered.
-MAY_BE_UNSEEN = {"Finding", "FlameOther", "FlameMissed", "NewNote", "Sampling", "NewFlame"}
+MAY_BE_UNSEEN = {"Finding", "FlameOther", "FlameMissed", "NewNote", "Sampling", "NewFlame", "NewRun", "NewLook"}
 if not TOKEN:
-    MAY_BE_UNSEEN |= {"Steered", "FlameId", "FlameState", "FlameTold", "FlameCost"}
+    MAY_BE_UNSEEN |= {"Steered", "FlameId", "FlameState", "FlameTold", "FlameCost", "RunId", "RunState", "RunTold"}
+    MAY_BE_UNSEEN |= {"Look", "View", "ViewProcess", "ViewFunction"}
+ENDS = {"flame": "stopFlame", "sampleStacks": "stopSampling"}
 wrong = []
-begun = {}  # the full trace that was ordered
+begun = {}  # what was ordered, by what ends it: its id
 seen = set()
 
 
@@ -191,8 +193,8 @@ def order(path, operation, body, wanted, what, **headers):
 def check_post(path, operation):
     """What is ordered: as the example says, and wrongly."""
     example = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example", {})
-    if operation["operationId"] == "stopFlame":
-        example = {"id": begun.get("id", 1)}
+    if operation["operationId"] in ENDS.values():
+        example = {"id": begun.get(operation["operationId"], 1)}
     text = json.dumps(example).replace("{node}", NODE)
     path = path.replace("{node}", urllib.parse.quote(NODE))
     body = text.encode()
@@ -210,8 +212,20 @@ def check_post(path, operation):
     if NODE in path:
         order(path.replace(urllib.parse.quote(NODE), "none%40nowhere"), operation, body, "404", "of an unknown node")
     value = order(path, operation, body, done, "as it should be", Origin=URL, Sec_Fetch_Site="same-origin")
-    if operation["operationId"] == "flame":
-        begun.update(value or {})
+    if operation["operationId"] in ENDS:
+        begun[ENDS[operation["operationId"]]] = (value or {}).get("id", 1)
+    if operation["operationId"] == "top":
+        see(path, operation, body, value)
+
+
+def see(path, operation, body, value):
+    """Looks until something was seen."""
+    for _ in range(120):
+        if not value or (value["view"] and value["view"]["functions"]):
+            return
+        time.sleep(0.5)
+        value = order(path, operation, body, "200", "again")
+    wrong.append(f"{path}: nothing was seen")
 
 
 def check_all():

@@ -61,9 +61,29 @@ export type FlameTold = {
 export type FlameState = {
   id: number; node: string; identity: string; begun_s: number; requests: number; seconds: number; over: boolean; told: FlameTold | null;
 };
-/** What the collector knows now; of a database alone neither nodes nor flames. */
+export type RunTold = {
+  samples: number; unchanged: number; unanswered: number; held_ms: number; late_ms: number; cost_us: number; processes: number;
+  profile?: number; reason?: string; text?: string;
+};
+/** A run of stack sampling. */
+export type RunState = {
+  id: number; node: string; by: string; hz: number; top: number; application: string; registered: string; pid: string; begun_s: number;
+  seconds: number; ran_s: number; over: boolean; told: RunTold | null;
+};
+export type LookProcess = {
+  pid: string; name: string; initial_call: string; application: string; status: string; function: string; reductions: number; queue: number;
+  queue_change: number; samples: number; unanswered: number; memory?: number; memory_change?: number;
+};
+export type LookFunction = { name: string; self: number; total: number };
+/** What a node does now; run: the kept run of sampling of which it is, 0: none. */
+export type Look = {
+  by: string; run: number; ran_s: number; told: RunTold | null;
+  view: { duration_us: number; samples: number; busy: number; processes: LookProcess[]; functions: LookFunction[] } | null;
+};
+/** What the collector knows now; of a database alone neither nodes, flames nor runs. */
 export type State = {
   collector: boolean; control: boolean; listen_address?: string; listen_port?: number; nodes?: NodeState[]; flames?: FlameState[];
+  runs?: RunState[];
 };
 
 /** The server said no: status 0 where it is not there. */

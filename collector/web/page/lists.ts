@@ -2,7 +2,7 @@
 // Lists of what was kept: slow requests and profiles.
 import { hrefOf } from "./address";
 import type { Profile, Request } from "./api";
-import { h } from "./dom";
+import { type Child, fill, h } from "./dom";
 import { count, duration } from "./numbers";
 import { called } from "./identities";
 import { moment, secondsOf } from "./times";
@@ -27,4 +27,36 @@ export function profileLine(profiles: Profile[], identity: string): HTMLElement 
     profiles.length === 0 ? h("p", { class: "quiet" }, "None yet. ", h("code", {}, "kprof flame NODE"), " makes one.") :
     h("ul", {}, ...profiles.map(p => h("li", {}, h("a", { href: hrefOf({ profile: p.id, sort: "" }) }, p.name || `profile ${p.id}`),
       `, ${looked(p)}, ${moment(secondsOf(p.started_at), false)}`))));
+}
+
+/** A list whose rows change as time goes on: one that is as before is left alone, with the focus that it may have. The latest comes first. */
+export class LiveList<T extends { id: number }> {
+  private readonly rows = new Map<number, HTMLElement>();
+
+  constructor(private readonly list: HTMLElement, private readonly draw: (item: T) => Child[]) {}
+
+  show(items: T[]): void {
+    this.list.hidden = items.length === 0;
+    for (const item of [...items].sort((a, b) => a.id - b.id)) {
+      let row = this.rows.get(item.id);
+      if (!row) {
+        row = h("li", {});
+        this.rows.set(item.id, row);
+        this.list.prepend(row);
+      }
+      const now = JSON.stringify(item);
+      if (row.dataset.now !== now) {
+        const focused = row.contains(document.activeElement) && document.activeElement instanceof HTMLButtonElement;
+        row.dataset.now = now;
+        fill(row, ...this.draw(item));
+        if (focused) { row.querySelector("button")?.focus(); }
+      }
+    }
+    for (const [id, row] of this.rows) {
+      if (!items.some(item => item.id === id)) {
+        row.remove();
+        this.rows.delete(id);
+      }
+    }
+  }
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One node as it is now. What somebody works with stays as it is while the numbers change.
 import { hrefOf } from "./address";
-import type { FlameState, NodeState } from "./api";
+import type { FlameState, NodeState, RunState } from "./api";
 import { type Child, fill, h } from "./dom";
-import { count, percent, plain, rate } from "./numbers";
-import { order, sentence } from "./orders";
+import { LiveList } from "./lists";
+import { count, percent, plain, processor, rate } from "./numbers";
+import { type Ask, order, sentence } from "./orders";
+import { Runs } from "./runs";
 import { clock, moment, secondsOf } from "./times";
+import { Top } from "./top";
 
 const WORDS: Record<string, string> = {
   tracing: "tracing", paused: "paused", tripped: "stopped by the guard", idle: "traces nothing", waiting: "waits for its collector",
@@ -49,12 +52,6 @@ function advice(n: NodeState, may: boolean): Child[] {
   return [];
 }
 
-/** Of a processor, as finely as an estimate can be told. */
-function cost(us: number): string {
-  const share = us / 1e4;
-  return share === 0 ? "nothing" : share < 0.1 ? "under 0.1 % of a processor" : `about ${Number(share.toPrecision(2))} % of a processor`;
-}
-
 function losses(n: NodeState): string {
   const told = [[n.incomplete, "requests incomplete"], [n.expired, "without an end"], [n.dropped_messages, "messages dropped"],
                 [n.decode_errors, "not readable"]] as [number, string][];
@@ -71,6 +68,9 @@ export class NodeCard {
   private readonly facts = h("div", { class: "facts" });
   private readonly advice = h("p", {});
   private readonly flames = h("ul", { class: "flames" });
+  private readonly traces = new LiveList<FlameState>(this.flames, f => f.over ? this.ended(f) : this.running(f));
+  private readonly runs: Runs;
+  private readonly top: Top | null;
   private readonly events = h("ul", { class: "events" });
   private readonly said = h("p", { role: "status" });
   private readonly pause = h("button", { type: "button" });
@@ -80,13 +80,16 @@ export class NodeCard {
 
   /** changed: when something was ordered. */
   constructor(private readonly name: string, private readonly may: boolean, private readonly changed: () => void) {
-    this.controls = may ? h("div", { class: "orders" }, this.pauses(), this.sampling(), this.tracing()) : null;
+    this.runs = new Runs(name, may, this.ask);
+    this.top = may ? new Top(name) : null;
+    this.controls = may ? h("div", { class: "orders" }, this.pauses(), this.sampling(), this.tracing(), this.runs.form()) : null;
     this.element = h("section", { class: "node", "aria-label": name },
-      h("div", { class: "node-head" }, h("h2", {}, name), this.state), this.facts, this.advice, this.controls, this.said, this.flames,
+      h("div", { class: "node-head" }, h("h2", {}, name), this.state), this.facts, this.advice, this.controls, this.said, this.runs.list, this.flames,
+      this.top?.element,
       h("details", {}, h("summary", {}, "What happened lately"), this.events));
   }
 
-  show(n: NodeState, flames: FlameState[]): void {
+  show(n: NodeState, flames: FlameState[], runs: RunState[]): void {
     const word = stateWord(n);
     this.state.className = `node-state ${n.connected ? n.state : "gone"}`;
     fill(this.state, h("b", {}, word), n.connected ? ` · connected since ${moment(secondsOf(n.since), false)}`
@@ -94,7 +97,7 @@ export class NodeCard {
     fill(this.facts,
       fact("OTP", n.otp || "–"), fact("samples", `${asked(n)}${inForce(n)}`), fact("requests", rate(n.requests_per_s)),
       fact("messages", rate(n.messages_per_s)),
-      fact("tracing costs", n.connected ? cost(n.cost_us_per_s) : "–",
+      fact("tracing costs", n.connected ? processor(n.cost_us_per_s) : "–",
            "Estimated from its messages and their bytes"),
       fact("guard stopped it", n.trips === 0 ? "never" : n.trips === 1 ? "once" : `${n.trips} times`),
       fact("lost", losses(n), "Since the collector was started"));
@@ -102,26 +105,29 @@ export class NodeCard {
     this.command = n.state === "paused" || n.state === "tripped" ? "resume" : "pause";
     this.pause.textContent = this.command === "pause" ? "Pause" : "Resume";
     if (this.controls) { this.controls.hidden = !n.connected; }
+    if (this.top) { this.top.element.hidden = !n.connected; }
     if (n.level_ppm > 0) {
       this.askedFor?.(n);
       this.askedFor = null;
     }
-    this.showFlames(flames);
+    this.traces.show(flames);
+    this.runs.show(runs);
     fill(this.events, ...[...n.history].reverse().map(e => h("li", {}, `${moment(secondsOf(e.at), true)} ${e.text}`)));
   }
 
   // -- orders -------------------------------------------------------------------------------------
 
-  private async ask(path: string, body: Record<string, string | number>, done: (text: string) => string): Promise<void> {
+  private readonly ask: Ask = async (path, body, done, next) => {
     this.said.textContent = "…";
     try {
       const told = await order<{ text?: string }>(path, body);
       this.said.textContent = done(told.text ?? "");
     } catch (error) {
-      this.said.textContent = sentence(error);
+      const why = sentence(error);
+      this.said.textContent = `${why}${next?.(why) ?? ""}`;
     }
     this.changed();
-  }
+  };
 
   private at(command: string): string { return `nodes/${encodeURIComponent(this.name)}/${command}`; }
 
@@ -169,31 +175,6 @@ export class NodeCard {
   }
 
   // -- full traces --------------------------------------------------------------------------------
-
-  private readonly rows = new Map<number, HTMLElement>();
-
-  private showFlames(flames: FlameState[]): void {
-    this.flames.hidden = flames.length === 0;
-    for (const f of [...flames].sort((a, b) => a.id - b.id)) { // the latest comes to stand first
-      let row = this.rows.get(f.id);
-      if (!row) {
-        row = h("li", {});
-        this.rows.set(f.id, row);
-        this.flames.prepend(row);
-      }
-      const now = JSON.stringify(f);
-      if (row.dataset.now !== now) {
-        row.dataset.now = now;
-        fill(row, ...(f.over ? this.ended(f) : this.running(f)));
-      }
-    }
-    for (const [id, row] of this.rows) {
-      if (!flames.some(f => f.id === id)) {
-        row.remove();
-        this.rows.delete(id);
-      }
-    }
-  }
 
   private running(f: FlameState): Child[] {
     const has = f.told?.requests ?? 0, waits = f.told?.text ?? "";

@@ -11,9 +11,9 @@ const EVERY_MS = 2000;
 
 function orders(state: State): HTMLElement | null {
   return state.control ? null : h("p", { class: "quiet" },
-    "Nodes can be paused, sampled and traced fully from here, too, where the collector is started with ",
+    "Nodes can be paused, sampled, traced fully and looked at live from here, too, where the collector is started with ",
     h("code", {}, "--http-allow-control"), " and ", h("code", {}, "--http-token-file"), ". From a shell: ",
-    h("code", {}, "kprof trace"), " and ", h("code", {}, "kprof flame"), ".");
+    h("code", {}, "kprof trace"), ", ", h("code", {}, "kprof sample"), ", ", h("code", {}, "kprof top"), " and ", h("code", {}, "kprof flame"), ".");
 }
 
 function databaseAlone(nodes: Nodes): HTMLElement {
@@ -59,7 +59,7 @@ export function nodesView(v: View, known: Nodes, gone: AbortSignal): Shown {
           cards.set(node.node, card);
           list.append(card.element);
         }
-        card.show(node, (state.flames ?? []).filter(f => f.node === node.node));
+        card.show(node, (state.flames ?? []).filter(f => f.node === node.node), (state.runs ?? []).filter(r => r.node === node.node));
       }
       if (!told.firstChild) { fill(told, orders(state)); }
     }

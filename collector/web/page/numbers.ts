@@ -42,6 +42,12 @@ export function percent(share: number): string {
   return share > 0 && share < 0.0001 ? "< 0.01 %" : `${three(share * 100)} %`;
 }
 
+/** Processor time in µs a second, as finely as an estimate can be told. */
+export function processor(us: number): string {
+  const share = us / 1e4;
+  return share === 0 ? "nothing" : share < 0.1 ? "under 0.1 % of a processor" : `about ${Number(share.toPrecision(2))} % of a processor`;
+}
+
 /** Where an axis of values has its lines: 0, and so many round numbers up to the most, or fewer. */
 export function rounds(most: number, lines: number): number[] {
   const rough = most / lines;

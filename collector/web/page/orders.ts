@@ -16,6 +16,9 @@ export async function order<T>(path: string, body: Record<string, string | numbe
   return told;
 }
 
+/** Orders something for people who look: done says what it did, next what to do where it is refused. */
+export type Ask = (path: string, body: Record<string, string | number>, done: (text: string) => string, next?: (why: string) => string) => Promise<void>;
+
 /** Whether something can be ordered here. */
 export async function mayOrder(signal: AbortSignal): Promise<boolean> {
   return (await get<State>("state", {}, signal)).control;

@@ -24,11 +24,23 @@ static void addresses(void **state) {
     assert_int_equal(found("/api/v1/notes").kind, ORDER_NOTE);
     assert_int_equal(found("/api/v1/flame").kind, ORDER_FLAME);
     assert_int_equal(found("/api/v1/flame/stop").kind, ORDER_FLAME_STOP);
-    static const char *const none[] = {
-        "/api/v1/nodes",           "/api/v1/nodes/pause",     "/api/v1/nodes//pause",
-        "/api/v1/nodes/a/b/pause", "/api/v1/nodes/a/dance",   "/api/v1/nodes/%/pause",
-        "/api/v1/nodes/%4/pause",  "/api/v1/nodes/%zz/pause", "/api/v1/nodes/%00/pause",
-        "/api/v1/notes/",          "/api/v1/flame/",          ""};
+    assert_int_equal(found("/api/v1/sample").kind, ORDER_STACKS);
+    assert_int_equal(found("/api/v1/sample/stop").kind, ORDER_STACKS_STOP);
+    assert_int_equal(found("/api/v1/top").kind, ORDER_TOP);
+    static const char *const none[] = {"/api/v1/nodes",
+                                       "/api/v1/nodes/pause",
+                                       "/api/v1/nodes//pause",
+                                       "/api/v1/nodes/a/b/pause",
+                                       "/api/v1/nodes/a/dance",
+                                       "/api/v1/nodes/%/pause",
+                                       "/api/v1/nodes/%4/pause",
+                                       "/api/v1/nodes/%zz/pause",
+                                       "/api/v1/nodes/%00/pause",
+                                       "/api/v1/notes/",
+                                       "/api/v1/flame/",
+                                       "/api/v1/sample/",
+                                       "/api/v1/top/",
+                                       ""};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         if (order_find(none[i], &o)) {
             fail_msg("something at %s", none[i]);
@@ -52,7 +64,8 @@ static void bodies(void **state) {
     (void)state;
     static const char pause[] = "/api/v1/nodes/a/pause", sample[] = "/api/v1/nodes/a/sample",
                       note[] = "/api/v1/notes", flame[] = "/api/v1/flame",
-                      stop[] = "/api/v1/flame/stop";
+                      stop[] = "/api/v1/flame/stop", stacks[] = "/api/v1/sample",
+                      stacks_stop[] = "/api/v1/sample/stop", top[] = "/api/v1/top";
     expect(pause, "", NULL);
     expect(pause, "{}", NULL);
     expect(pause, "{\"text\":\"x\"}", "text: nothing of that name");
@@ -80,6 +93,22 @@ static void bodies(void **state) {
     expect(flame, "{\"node\":\"a\",\"requests\":100001,\"seconds\":60}", "from 1 to 100000");
     expect(stop, "{\"id\":3}", NULL);
     expect(stop, "{}", "id is missing");
+    expect(stacks, "{\"node\":\"a\",\"seconds\":60}", NULL);
+    expect(stacks,
+           "{\"node\":\"a\",\"seconds\":86400,\"hz\":1000,\"top\":1,\"by\":\"binary\","
+           "\"every_ms\":100,\"budget_ppm\":500000,\"application\":\"shop\","
+           "\"registered\":\"x\",\"pid\":\"<0.1.0>\"}",
+           NULL);
+    expect(stacks, "{\"node\":\"a\"}", "seconds is missing");
+    expect(stacks, "{\"node\":\"a\",\"seconds\":86401}", "from 1 to 86400");
+    expect(stacks, "{\"node\":\"a\",\"seconds\":1,\"hz\":1001}",
+           "hz: want a whole number from 1 to");
+    expect(stacks, "{\"node\":\"a\",\"seconds\":1,\"by\":\"name\"}",
+           "by: want one of reductions, memory, message_queue_len and binary");
+    expect(stacks, "{\"node\":\"a\",\"seconds\":1,\"requests\":1}", "nothing of that name");
+    expect(stacks_stop, "{\"id\":0}", "id: want a whole number");
+    expect(top, "{\"node\":\"a\",\"by\":\"memory\"}", NULL);
+    expect(top, "{\"by\":\"memory\"}", "node is missing");
     struct order o = found(flame);
     char why[ORDER_WHY_BYTES], body[2 * ORDER_NAME_BYTES + 50];
     snprintf(body, sizeof body, "{\"node\":\"%0*d\"}", ORDER_NAME_BYTES, 0);
@@ -108,8 +137,21 @@ static void values(void **state) {
     assert_true(o.one_in == 0 && o.per_second == 9);
 }
 
+static void values_of_stacks(void **state) {
+    (void)state;
+    char why[ORDER_WHY_BYTES];
+    struct order o = found("/api/v1/sample");
+    assert_true(order_parse(
+        &o, slice_text("{\"top\":7,\"node\":\"a\",\"hz\":9,\"by\":\"memory\",\"seconds\":3}"),
+        why));
+    assert_true(o.seconds == 3 && o.hz == 9 && o.top == 7 && o.every_ms == 0);
+    assert_string_equal(o.by, "memory");
+    assert_string_equal(o.pid, "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(addresses), cmocka_unit_test(bodies),
-                                       cmocka_unit_test(values)};
+                                       cmocka_unit_test(values),
+                                       cmocka_unit_test(values_of_stacks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
