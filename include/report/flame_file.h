@@ -46,6 +46,7 @@ struct flame_drawing {
     int64_t started_ns;            // since 1970 UTC
     const struct profile
         *profile;  // that the tree is of; NULL: no longest request, no .pprof, no .html
+    int64_t id;    // its number
     bool compared; // with what was added to the tree as FLAME_BEFORE
     const struct profile *before; // that is: so many profiles
     uint32_t before_count;

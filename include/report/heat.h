@@ -6,7 +6,8 @@
 #include "model/profile/heat.h"
 #include "report/flame.h"
 
-enum { HEAT_PICTURE_COLUMNS = 360, HEAT_PICTURE_ROWS = 50 };
+// Of pictures; of the maps of a file there is one for each metric, so they are smaller.
+enum { HEAT_PICTURE_COLUMNS = 360, HEAT_FILE_COLUMNS = 120, HEAT_PICTURE_ROWS = 50 };
 
 struct heat_question {
     const char *profile; // a number, or the name that it was asked for by

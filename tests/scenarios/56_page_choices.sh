@@ -3,7 +3,7 @@
 # Goal of this test: in a real browser the page tells what changed, and shows what was chosen. Two nodes are traced; in a copy of their
 # database the same requests stand a day earlier too, each of half the time, with the same percentiles and one error less. So the means
 # changed for sure, and the errors may have by chance. Nodes, identities and tiers are chosen by mouse and by keys, links and back show
-# the same; two profiles are compared. One of samples is drawn in parts, which its heat map chooses.
+# the same; two profiles are compared. One of samples is drawn in parts, which its heat map chooses; in its file they are named.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/profile.sh"
 # shellcheck source=../page/modules.sh
@@ -42,6 +42,10 @@ from=$(sqlite3 "$copy" "SELECT max(bucket_start) - 3600 FROM stat_rows WHERE res
 start "$scratch/serve.log" "$kprof" serve --db "$copy" --http 0
 wait_for 20 "it is served" grep -qs 'http://' "$scratch/serve.log"
 for driver in choose samples; do works "$driver" "$(page_of "$scratch/serve.log")/" "$from" "$((from + 3610))"; done
+sampled=$(sqlite3 "$copy" "SELECT max(id) FROM profiles WHERE kind = 'samples'")
+"$kprof" flame --db "$copy" --profile "$sampled" --out "$scratch/samples.html" >"$scratch/drawn" ||
+  fail "kprof flame: $(cat "$scratch/drawn")"
+works heat_file "$scratch/samples.html" "$sampled"
 alone=$scratch/alone.db
 sqlite3 "$db" ".backup '$alone'"
 sqlite3 "$alone" "DELETE FROM stat_rows; DELETE FROM ledger_rows; DELETE FROM path_rows; DELETE FROM profile_rows WHERE kind = 0"

@@ -11,6 +11,7 @@
 #include "base/embedded.h"
 #include "base/text_time.h"
 #include "codec/json.h"
+#include "report/heat/cells.h"
 
 enum { TITLE_BYTES = 3 * PROFILE_TEXT_BYTES };
 
@@ -257,6 +258,19 @@ static void put_embedded(struct buffer *out, const struct buffer *json) {
     }
 }
 
+// Of samples when they were taken, too; of the part that is drawn.
+static void put_heat(const struct flame_drawing *d, struct buffer *out) {
+    struct buffer data = buffer_make(out->cap);
+    struct json j = json_make(&data);
+    if (heat_put_maps(&j, d->profile, d->id, d->from_us, d->until_us)) {
+        buffer_text(out, "<script type=\"application/json\" id=\"heat\">");
+        put_embedded(out, &data);
+        buffer_text(out, "</script>\n");
+    }
+    out->failed = out->failed || data.failed;
+    buffer_free(&data);
+}
+
 void flame_html(const struct flame_drawing *d, struct buffer *out) {
     struct buffer data = buffer_make(out->cap);
     flame_view_json(d, &data);
@@ -274,8 +288,11 @@ void flame_html(const struct flame_drawing *d, struct buffer *out) {
     buffer_text(out, "</title>\n<style>");
     buffer_append(out, flame_viewer_style.bytes, flame_viewer_style.len);
     buffer_text(out, "</style>\n</head>\n<body>\n<main id=\"flame\"><noscript>This file draws with "
-                     "JavaScript, which is its own; a .svg needs none.</noscript></main>\n"
-                     "<script type=\"application/json\" id=\"data\">");
+                     "JavaScript, which is its own; a .svg needs none.</noscript></main>\n");
+    if (d->profile && d->profile->samples) {
+        put_heat(d, out);
+    }
+    buffer_text(out, "<script type=\"application/json\" id=\"data\">");
     put_embedded(out, &data);
     buffer_text(out, "</script>\n<script>");
     buffer_append(out, flame_viewer_script.bytes, flame_viewer_script.len);

@@ -58,12 +58,23 @@ static void put_states(struct json *j, const struct heat *h) {
     json_close(j, ']');
 }
 
-void heat_put_cells(struct json *j, const struct heat *h) {
+static void put_grid(struct json *j, const struct heat *h) {
     key_ms(j, "from_ms", h->from_us);
     key_ms(j, "column_ms", h->column_us);
     key_ms(j, "cell_ms", heat_cell_us(h));
     json_key_int(j, "columns", h->columns);
     json_key_int(j, "rows", h->rows);
+}
+
+static void put_metric(struct json *j, const struct heat *h) {
+    json_key_text(j, "metric", flame_metric_name(h->metric));
+    json_key_text(j, "unit", flame_metric_unit(h->metric));
+    json_key(j, "adds_up");
+    json_bool(j, !samples_is_level(h->metric));
+}
+
+void heat_put_cells(struct json *j, const struct heat *h) {
+    put_grid(j, h);
     json_key_int(j, "lowest", h->lowest);
     json_key_int(j, "highest", h->highest);
     put_states(j, h);
@@ -84,10 +95,7 @@ void heat_json(const struct heat_answer *a, struct buffer *out) {
     json_key_text(&j, "node", head->node);
     json_key_text(&j, "started_at", text_time_format(head->begin_ns, true, started));
     key_ms(&j, "length_ms", a->heat.length_us);
-    json_key_text(&j, "metric", flame_metric_name(a->heat.metric));
-    json_key_text(&j, "unit", flame_metric_unit(a->heat.metric));
-    json_key(&j, "adds_up");
-    json_bool(&j, !samples_is_level(a->heat.metric));
+    put_metric(&j, &a->heat);
     json_key(&j, "notes");
     json_open(&j, '[');
     for (uint32_t i = 0; i < a->notes.count; i++) {
@@ -97,4 +105,49 @@ void heat_json(const struct heat_answer *a, struct buffer *out) {
     heat_put_cells(&j, &a->heat);
     json_close(&j, '}');
     buffer_text(out, "\n");
+}
+
+static void put_map(struct json *j, const struct heat *h) {
+    json_open(j, '{');
+    put_metric(j, h);
+    json_key_int(j, "lowest", h->lowest);
+    json_key_int(j, "highest", h->highest);
+    put_states(j, h);
+    put_list(j, h, "values", value_of);
+    json_close(j, '}');
+}
+
+// What is the same by each metric; maps is open then.
+static void put_shared(struct json *j, const struct heat *h, int64_t id) {
+    json_key_int(j, "profile", id);
+    key_ms(j, "length_ms", h->length_us);
+    put_grid(j, h);
+    put_list(j, h, "looks", looks_of);
+    put_list(j, h, "unanswered", unanswered_of);
+    json_key(j, "maps");
+    json_open(j, '[');
+}
+
+bool heat_put_maps(struct json *j, const struct profile *p, int64_t id, uint64_t from_us,
+                   uint64_t until_us) {
+    bool begun = false, ok = true;
+    json_open(j, '{');
+    for (enum flame_metric m = FLAME_SAMPLES + 1; ok && m < FLAME_METRICS; m++) {
+        struct heat h = {0};
+        struct heat_choice choice = {m, from_us, until_us, HEAT_FILE_COLUMNS, HEAT_PICTURE_ROWS};
+        ok = heat_make(&h, p, &choice) == HEAT_MADE;
+        if (ok && !begun) {
+            put_shared(j, &h, id);
+            begun = true;
+        }
+        if (ok && (m == FLAME_ACTIVE || h.of_state[HEAT_SEEN] > 0)) {
+            put_map(j, &h);
+        }
+        heat_free(&h);
+    }
+    if (begun) {
+        json_close(j, ']');
+    }
+    json_close(j, '}');
+    return ok;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A heat map of samples on a canvas: seconds side by side, cut into rows. A drag, or keys, choose the part of the profile that is drawn
-// below, and with shift the one that it is compared with.
+// below, and with shift the one that it is compared with. In a file, which has no parts to draw, they choose one to be named.
 import type { Heat } from "./api";
 import { hatching, mix, variable } from "./colours";
 import { fill, h } from "./dom";
@@ -26,7 +26,7 @@ export class HeatMap {
   private readonly legend = h("p", { class: "legend" });
   private readonly told = h("p", { class: "heat-told", role: "status" });
   private readonly area = h("div", { class: "heat", tabindex: "0", role: "group",
-    "aria-label": "Heat map. Left and right move the part that is drawn by a column, up and down by a cell; with shift they make it longer " +
+    "aria-label": "Heat map. Left and right move the chosen part by a column, up and down by a cell; with shift they make it longer " +
       "or shorter, escape lets go." }, this.canvas);
   private readonly heading = h("h2", {});
   readonly element = h("section", { class: "heat-map" }, this.heading, this.area, this.told, this.legend);
@@ -41,8 +41,8 @@ export class HeatMap {
   private readonly redraw = (): void => this.draw();
   private readonly scheme = new MutationObserver(this.redraw);
 
-  /** chosen: somebody chose other parts. */
-  constructor(private readonly chosen: (parts: Parts) => void) {
+  /** chosen: somebody chose other parts. named: one part, which is not drawn. */
+  constructor(private readonly chosen: (parts: Parts) => void, private readonly named = false) {
     this.sizes.observe(this.area);
     this.dark.addEventListener("change", this.redraw);
     this.scheme.observe(document.documentElement, { attributeFilter: ["data-scheme"] });
@@ -99,7 +99,7 @@ export class HeatMap {
   private down(e: PointerEvent): void {
     if (!this.heat || e.button !== 0 || this.cells === 0) { return; }
     this.area.setPointerCapture(e.pointerId);
-    this.second = e.shiftKey;
+    this.second = e.shiftKey && !this.named;
     this.from = this.cellAt(e);
     e.preventDefault();
     this.area.focus({ preventScroll: true });
@@ -157,7 +157,8 @@ export class HeatMap {
     if (!heat) { return; }
     if (cell < 0) {
       const { part, other } = this.parts;
-      this.tell([part ? `Drawn below: ${partName(part)}` : "Drawn below: all of it. A drag chooses a part, with shift one to compare it with.",
+      this.tell([this.named ? part ? `Chosen: ${partName(part)}` : "A drag chooses a part."
+        : part ? `Drawn below: ${partName(part)}` : "Drawn below: all of it. A drag chooses a part, with shift one to compare it with.",
                  other ? `compared with ${partName(other)}` : ""]);
       return;
     }
@@ -253,7 +254,7 @@ export class HeatMap {
       has("s") && item("hot", `${amount(heat.lowest, heat.unit)} to ${amount(heat.highest, heat.unit)}${heat.adds_up ? "" : " at most"} in ` +
         `${heat.cell_ms} ms`),
       has("i") && item("idle", "idle"), has("l") && item("late", "node too busy for the sampler"),
-      has("h") && item("held", "sampler held itself back"), this.parts.part && item("chosen", "drawn below"),
+      has("h") && item("held", "sampler held itself back"), this.parts.part && item("chosen", this.named ? "chosen" : "drawn below"),
       this.parts.other && item("other", "compared with"));
   }
 }

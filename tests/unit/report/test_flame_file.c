@@ -243,6 +243,32 @@ static void html_of_samples(void **state) {
     end(&t);
 }
 
+// The file of samples has the heat map of each metric of which there is something, and of active
+// first; a full trace has none.
+static void html_heat(void **state) {
+    (void)state;
+    struct told t;
+    usual(&t);
+    struct flame_drawing d = {.weighed = {.metric = FLAME_SAMPLES}, .profile = &t.profile, .id = 7};
+    assert_true(samples_weigh(&t.profile, &(struct sample_choice){.metric = FLAME_SAMPLES}));
+    assert_true(flame_file(&d, FLAME_HTML, &out));
+    buffer_append(&out, "", 1);
+    const char *heat = strstr((const char *)out.data, "id=\"heat\">"), *maps;
+    assert_non_null(heat);
+    assert_true(strncmp(heat, "id=\"heat\">{\"profile\":7,\"length_ms\":3000,\"from_ms\":0,", 47) ==
+                0);
+    maps = strstr(heat, "\"maps\":[{\"metric\":\"active\",\"unit\":\"samples\",\"adds_up\":true,");
+    assert_non_null(maps);
+    assert_non_null(strstr(maps, "{\"metric\":\"queue\",\"unit\":\"messages\",\"adds_up\":false,"));
+    assert_null(strstr(maps, "{\"metric\":\"binary\""));
+    end(&t);
+    buffer_reset(&out);
+    d.profile = &profile;
+    assert_true(flame_file(&d, FLAME_HTML, &out));
+    buffer_append(&out, "", 1);
+    assert_null(strstr((const char *)out.data, "id=\"heat\""));
+}
+
 static void chrome(void **state) {
     (void)state;
 #define EVENT(phase, name, tid, ts)                                                                \
@@ -607,6 +633,7 @@ int main(void) {
         A_FILE(nothing),
         A_FILE(html),
         A_FILE(html_of_samples),
+        A_FILE(html_heat),
         A_FILE(chrome),
         A_FILE(speedscope_of_a_request),
         A_FILE(pprof),
