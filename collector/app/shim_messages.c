@@ -184,26 +184,44 @@ static void on_identify_reply(struct shim_link *link, struct control_map message
     }
 }
 
-static void tell_flamed(void *user, const struct buffer *message, bool last) {
+// -- profiles that the node itself wants ---------------------------------------------------------
+
+static void tell_end(void *user, const struct buffer *message, bool last) {
     if (last) {
         shim_link_send(user, message);
     }
 }
 
+// There is none, of this reason.
+static void tell_none(struct shim_link *link, const char *type, const char *why) {
+    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct control_writer w = control_begin(&b, type, 3);
+    control_int(&w, FIELD_PROFILE, 0);
+    control_text(&w, FIELD_REASON, slice_text("error"));
+    control_text(&w, FIELD_TEXT, slice_text(why));
+    if (control_end(&w)) {
+        shim_link_send(link, &b);
+    }
+    buffer_free(&b);
+}
+
 static void on_flame(struct shim_link *link, struct control_map message) {
-    struct flame_asker asker = {link, tell_flamed};
+    struct flame_asker asker = {link, tell_end};
     struct flame_shim shim = shim_link_of_flame(link);
     const char *why = flame_begin(link->links->flames, &shim, message, &asker);
     if (why) {
-        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-        struct control_writer w = control_begin(&b, CONTROL_FLAMED, 3);
-        control_int(&w, FIELD_PROFILE, 0);
-        control_text(&w, FIELD_REASON, slice_text("error"));
-        control_text(&w, FIELD_TEXT, slice_text(why));
-        if (control_end(&w)) {
-            shim_link_send(link, &b);
-        }
-        buffer_free(&b);
+        tell_none(link, CONTROL_FLAMED, why);
+    }
+}
+
+static void on_stacks(struct shim_link *link, struct control_map message) {
+    struct flames *flames = link->links->flames;
+    struct stack_asker asker = {link, tell_end};
+    struct flame_shim shim = shim_link_of_flame(link);
+    const char *why = flame_room(flames, shim.node);
+    why = why ? why : stack_run_begin(&flames->runs, &shim, message, &asker);
+    if (why) {
+        tell_none(link, CONTROL_STACKS_KEPT, why);
     }
 }
 
@@ -247,5 +265,7 @@ void shim_link_message(void *user, struct slice type, struct control_map message
         stack_run_stopped(&link->links->flames->runs, link, message);
     } else if (slice_is(type, CONTROL_FLAME)) {
         on_flame(link, message);
+    } else if (slice_is(type, CONTROL_STACKS)) {
+        on_stacks(link, message);
     }
 }

@@ -85,7 +85,7 @@ static void tell_state(struct stack_run *r) {
         struct control_writer w = control_begin(&b, CONTROL_STACKS_STATE, NUMBERS);
         put_numbers(&w, r);
         if (control_end(&w)) {
-            r->asker.tell(r->asker.user, &b);
+            r->asker.tell(r->asker.user, &b, false);
         }
         buffer_free(&b);
     }
@@ -149,7 +149,7 @@ static void tell_view(struct stack_run *r) {
             processes /= 2;
         }
         if (b.len > 0) {
-            r->asker.tell(r->asker.user, &b);
+            r->asker.tell(r->asker.user, &b, false);
         }
         buffer_free(&b);
         r->view_in = r->view_s;
@@ -166,7 +166,7 @@ static void end(struct stack_run *r, int64_t profile) {
         control_text(&w, FIELD_TEXT, slice_text(r->text));
         put_numbers(&w, r);
         if (control_end(&w)) {
-            r->asker.tell(r->asker.user, &b);
+            r->asker.tell(r->asker.user, &b, true);
         }
         buffer_free(&b);
     }
@@ -299,7 +299,9 @@ const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *sh
     r->id = ++runs->last_id;
     struct profile_head *head = &r->profile.head;
     head->kind = PROFILE_SAMPLES;
-    control_get_text(message, FIELD_NAME, &name);
+    if (!control_get_text(message, FIELD_NAME, &name) || name.len == 0) {
+        control_get_text(message, FIELD_LABEL, &name);
+    }
     names_clean(name, head->name, sizeof head->name);
     snprintf(head->node, sizeof head->node, "%s", pipeline_node_name(shim->node));
     snprintf(head->otp, sizeof head->otp, "%s", shim->otp);
@@ -408,6 +410,7 @@ void stack_run_stopped(struct stack_runs *runs, const void *link, struct control
 void stack_run_lost(struct stack_runs *runs, const void *link) {
     for (struct stack_run *r = runs->first; r; r = r->next) {
         if (r->shim.link == link && r->state != OVER) {
+            r->asker.user = r->asker.user == link ? NULL : r->asker.user;
             r->shim.link = NULL;
             if (r->state < WRITES) {
                 set_reason(r, slice_text("error"), slice_text("the node is gone"));

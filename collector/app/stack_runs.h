@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of stack sampling that tools have asked for: what the shims are told, what becomes of the
-// looks that they send, the profile in the end. Runs on the event loop's thread.
+// Runs of stack sampling that tools and nodes have asked for: what the shims are told, what becomes
+// of the looks that they send, the profile in the end. Runs on the event loop's thread.
 //
 //   tool            stacks --+                                     +--> stacks_state, every second
 //   here                     +--> stacks           stacks_stop --> |      keep --+
@@ -14,10 +14,11 @@
 
 struct stack_run;
 
-// Who is told of a run.
+// Who is told of a run: a tool, or the node's shim.
 struct stack_asker {
     void *user; // NULL: nobody any more
-    void (*tell)(void *user, const struct buffer *message);
+    // A message for it: stacks_kept is the last; after that nothing more comes.
+    void (*tell)(void *user, const struct buffer *message, bool last);
 };
 
 struct stack_runs {
@@ -36,7 +37,7 @@ void stack_run_stop(struct stack_runs *runs, const void *user, bool gone);
 void stack_run_started(struct stack_runs *runs, const void *link, struct control_map message);
 void stack_run_taken(struct stack_runs *runs, const void *link, struct control_map message);
 void stack_run_stopped(struct stack_runs *runs, const void *link, struct control_map message);
-// A shim is gone.
+// A shim is gone. If it had asked itself, it is told nothing more.
 void stack_run_lost(struct stack_runs *runs, const void *link);
 // Time passes. now: ns of the monotonic clock; second: a second is over, too. writer: NULL:
 // profiles are not kept.

@@ -63,6 +63,8 @@
 //                     label, which begins when the shim has been told full
 //     full_missed     id, processes [{pid, name}]: the answer to full_more, those that had no flag
 //     full_named      id, processes [{pid, name}]: the answer to full_names, those that are there
+//     stacks          name, label, and the fields of stacks below but id: the node itself wants its
+//                     stacks sampled, one at a time; answered by stacks_kept
 //     stacks_started  id, at, text (for people, or empty): stack sampling has begun
 //     stacks_taken    id, at, bytes (sample_records.h), and since it began: samples, unchanged,
 //                     unanswered, held_ms, late_ms, cost_us; processes: that it looks at now
@@ -90,6 +92,7 @@
 //     full_more       id, processes [{pid}]: requests go through these, too
 //     full_names      id, processes [{pid}]: what are these called?
 //     flamed          as to a tool, of the full trace that the node has wanted
+//     stacks_kept     likewise, of the stack sampling
 //     stacks          id, seconds (0: until it is told to stop), hz, top, by, every_ms, budget_ppm,
 //                     registered [{name}], processes [{pid}], application: sample stacks; answered
 //                     by stacks_started or stacks_stopped
@@ -188,7 +191,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_FULL_MORE "full_more"
 #define CONTROL_FULL_NAMES "full_names"
 #define CONTROL_FLAMED "flamed"           // to tools, too
-#define CONTROL_STACKS "stacks"           // a tool, too
+#define CONTROL_STACKS "stacks"           // to a shim, and from tools and shims
 #define CONTROL_STACKS_STOP "stacks_stop" // likewise
 #define CONTROL_BYE "bye"
 // tool -> collector; steer, flame and note, too

@@ -11,7 +11,7 @@
 -module(kprof).
 
 -export([start/0, stop/0, unload/0, start_trace/1, stop_trace/0, status/0, format_error/1]).
--export([flame/1]).
+-export([flame/1, sample/1]).
 -export([
     set_token/0, set_token/1,
     clear_token/0,
@@ -34,6 +34,7 @@
     entry/0,
     option/0,
     flame_options/0,
+    sample_options/0,
     label/0,
     identity_fun/0,
     stats_dumper/0,
@@ -125,6 +126,21 @@
     all_modules => boolean()
 }.
 %% See {@link flame/1}.
+
+-type sample_options() :: #{
+    seconds => pos_integer(),
+    hz => pos_integer(),
+    top => pos_integer(),
+    by => reductions | memory | message_queue_len | binary,
+    every_ms => pos_integer(),
+    budget => number(),
+    registered => [text()],
+    pids => [pid()],
+    application => text(),
+    name => text(),
+    label => text()
+}.
+%% See {@link sample/1}.
 
 -define(OFF_OR(Slots, OneIn, Off, On),
     case persistent_term:get(kprof_slots, undefined) of
@@ -272,6 +288,31 @@ status() ->
 flame(Options) ->
     case kprof_flame:check(Options) of
         {ok, Wanted} -> kprof_life:flame(Wanted);
+        Error -> Error
+    end.
+
+%% @doc Looks at the stacks of this node's busiest processes for a while, as `kprof sample NODE'
+%% does, and returns what the collector keeps of it: `profile' is the number by which `kprof flame
+%% --profile NUMBER' draws it; `samples', `unchanged' (looks at processes that had done nothing),
+%% `unanswered', `held_ms', `late_ms', `cost_us' (of processor time) are of the run. Nothing needs to
+%% be traced, `start_trace([{tier_config, []}])' is enough; but there must be a connection to the
+%% collector. A node asks for one at a time, and it is sampled by one at a time. It returns when the
+%% profile is kept.
+%% <ul>
+%% <li>`seconds': for so long, 60.</li>
+%% <li>`hz': looks a second at each process, 99.</li>
+%% <li>`top', `by', `every_ms': at the 100 of which `reductions' (or `memory', `message_queue_len',
+%% `binary') changed most, chosen anew every 5000 ms.</li>
+%% <li>`registered', `pids': at these instead; `application': at all of this application.</li>
+%% <li>`budget': percent of one processor that it uses at most, 2; else it looks less often.</li>
+%% <li>`name': what the profile is called. `label': profiles with one have room of their own, so that
+%% those which come by themselves push out none that somebody asked for.</li>
+%% </ul>
+-spec sample(sample_options()) ->
+    {ok, #{profile := pos_integer(), atom() => non_neg_integer()}} | {error, term()}.
+sample(Options) ->
+    case kprof_sample_options:check(Options) of
+        {ok, Wanted} -> kprof_life:sample(Wanted);
         Error -> Error
     end.
 

@@ -71,5 +71,18 @@ is "$(sql "SELECT count(*) FROM profiles WHERE kind = 'samples'")" 3 "as a profi
 is "$(grep -cE ' samples +[1-9][0-9,]* looks? ' "$scratch/profiles")" 3 "lists tell of looks: $(cat "$scratch/profiles")"
 has_not "$scratch/profiles" 'request' "and not of requests"
 
+# -- the node asks itself: kprof:sample/1 ------------------------------------------------------------------------------------
+is "$(target_eval "$node" 'kprof:sample(#{hz => 0}).')" '{error,{bad_value,hz,0,"a number from 1 to 1000"}}' "wrong options"
+is "$(target_eval "$node" '{error, Why} = kprof:sample(#{application => no_such}), kprof:format_error(Why).')" \
+  '"there is no profile: no application runs here that is called no_such"' "an application that is not there"
+is "$(target_eval "$node" 'Self = self(),
+  spawn(fun() -> Self ! {first, kprof:sample(#{seconds => 3, registered => [scenario_works], name => "from inside"})} end),
+  timer:sleep(500),
+  {error, Why} = kprof:sample(#{}),
+  {receive {first, {ok, #{profile := First, processes := N}}} -> {First, N} end, kprof:format_error(Why)}.')" \
+  '{{4,1},"stack sampling that this node asked for runs already: try again when it is over"}' "kprof:sample/1, one at a time"
+is "$(sql "SELECT kind || '|' || name FROM profiles WHERE id = 4")" "samples|from inside" "its profile"
+holds "$(weight 4 scenario_sample:one/1)" -ge 1 "of the process that was named"
+
 is "$(target_eval "$node" 'N = erlang:system_flag(backtrace_depth, 8), erlang:system_flag(backtrace_depth, N), N.')" "$depth" \
   "stacks are as deep as before"

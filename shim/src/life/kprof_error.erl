@@ -89,6 +89,12 @@ text({bad_flame, Options}) ->
     io_lib:format("a full trace's options are a map, not ~0tP", [Options, 20]);
 text(flame_runs) ->
     "a full trace that this node asked for runs already: try again when it is over";
+text({bad_sample, Options}) ->
+    io_lib:format("the options of stack sampling are a map, not ~0tP", [Options, 20]);
+text(sample_runs) ->
+    "stack sampling that this node asked for runs already: try again when it is over";
+text({no_connection, State}) ->
+    io_lib:format("there is no connection to the collector at the moment: kprof is ~ts", [State]);
 text(no_answer) ->
     "the collector did not answer: it may be of an older release";
 text({not_now, State}) ->

@@ -17,7 +17,6 @@
 %% as LIMIT_FULL_ASKED and LIMIT_FULL_SECONDS of the collector
 -define(MOST_REQUESTS, 100000).
 -define(MOST_SECONDS, 3600).
--define(MOST_NAMES, 100).
 -define(MOST_TEXT, 255).
 % ms, besides the time that it traces: patterns, fates of requests, the writer
 -define(MORE_MS, 60000).
@@ -33,7 +32,7 @@
     % how long the collector has for the profile, ms
     patience :: integer()
 }).
--type waiting() :: none | {gen_statem:from(), Until :: integer()} | #request{}.
+-type waiting() :: kprof_caller:caller() | #request{}.
 -type wanted() :: #{atom() => kprof_msgpack:value()}.
 %% The fields of the message to the collector.
 -type flamed() :: #{
@@ -50,31 +49,21 @@
 %% @doc Nobody waits.
 -spec new() -> waiting().
 new() ->
-    none.
+    kprof_caller:new().
 
 %% @doc The options of {@link kprof:flame/1} as fields of the message.
 -spec check(term()) -> {ok, wanted()} | {error, term()}.
 check(Options) when is_map(Options) ->
-    try
-        maps:foreach(
-            fun(Key, Value) ->
-                is_map_key(Key, defaults()) orelse throw({bad_option, {Key, Value}})
-            end,
-            Options
-        ),
-        Given = maps:map(fun value/2, maps:merge(defaults(), Options)),
-        #{identity := Identity, all_modules := All} = Given,
-        {ok, (maps:without([identity, all_modules], Given))#{
-            only => Identity,
-            all => All
-        }}
-    catch
-        throw:Reason -> {error, Reason}
+    case kprof_option_map:check(Options, usual(), fun value/2) of
+        {ok, #{identity := Identity, all_modules := All} = Given} ->
+            {ok, (maps:without([identity, all_modules], Given))#{only => Identity, all => All}};
+        Error ->
+            Error
     end;
 check(Options) ->
     {error, {bad_flame, Options}}.
 
-defaults() ->
+usual() ->
     #{
         requests => ?REQUESTS,
         seconds => ?SECONDS,
@@ -85,43 +74,24 @@ defaults() ->
         all_modules => false
     }.
 
-value(requests, N) when is_integer(N), N >= 1, N =< ?MOST_REQUESTS -> N;
 value(requests, V) ->
-    bad(requests, V, "a number from 1 to 100000");
-value(seconds, N) when is_integer(N), N >= 1, N =< ?MOST_SECONDS -> N;
+    kprof_option_map:number(requests, 1, ?MOST_REQUESTS, V);
 value(seconds, V) ->
-    bad(seconds, V, "a number from 1 to 3600");
+    kprof_option_map:number(seconds, 1, ?MOST_SECONDS, V);
 value(identity, undefined) ->
     <<>>;
 value(identity, V) ->
     case kprof_identify:text(V) of
         Text when is_binary(Text), Text =/= <<>>, byte_size(Text) =< ?MOST_TEXT -> Text;
-        _ -> bad(identity, V, "an identity: text, or {text, text}")
+        _ -> kprof_option_map:bad(identity, V, "an identity: text, or {text, text}")
     end;
 value(name, V) ->
-    text(name, V);
+    kprof_option_map:text(name, V);
 value(Names, V) when Names =:= applications; Names =:= modules ->
-    is_list(V) andalso length(V) =< ?MOST_NAMES orelse
-        bad(Names, V, "a list of names, 100 at most"),
-    [#{name => text(Names, Name)} || Name <- V];
+    kprof_option_map:names(Names, V);
 value(all_modules, B) when is_boolean(B) -> B;
 value(all_modules, V) ->
-    bad(all_modules, V, "true or false").
-
-text(Key, V) ->
-    case is_atom(V) orelse is_binary(V) orelse is_list(V) of
-        true ->
-            case kprof_identify:text(V) of
-                Text when is_binary(Text), byte_size(Text) =< ?MOST_TEXT -> Text;
-                _ -> bad(Key, V, "text of 255 bytes at most")
-            end;
-        false ->
-            bad(Key, V, "text of 255 bytes at most")
-    end.
-
--spec bad(atom(), term(), string()) -> no_return().
-bad(Name, Value, Wanted) ->
-    throw({bad_value, Name, Value, Wanted}).
+    kprof_option_map:bad(all_modules, V, "true or false").
 
 %% @doc How long the caller waits at most, in ms: requests are waited for before it traces, too.
 -spec patience(wanted()) -> pos_integer().
@@ -131,15 +101,13 @@ patience(#{seconds := Seconds}) ->
 %% @doc Somebody is about to wait; `Until' in ms.
 -spec ask(gen_statem:from(), integer(), waiting()) -> {ok, waiting()} | {error, flame_runs}.
 ask(From, Until, Waiting) ->
-    case is_free(Waiting) of
-        true -> {ok, {From, Until}};
-        false -> {error, flame_runs}
+    case is_free(Waiting) andalso kprof_caller:wait(From, Until, kprof_caller:new()) of
+        false -> {error, flame_runs};
+        {ok, _} = Ok -> Ok
     end.
 
-%% A collector that knows nothing of this never answers.
-is_free(none) -> true;
-is_free({_, Until}) -> now_ms() > Until;
-is_free(#request{patience = Until}) -> now_ms() > Until.
+is_free(#request{patience = Until}) -> now_ms() > Until;
+is_free(Caller) -> kprof_caller:is_free(Caller).
 
 %% --- of a web request ---
 
@@ -227,8 +195,6 @@ over(_, Waiting) ->
 
 %% @doc The collector has told the end.
 -spec flamed(flamed(), waiting()) -> waiting().
-flamed(_, none) ->
-    none;
 flamed(Told, #request{answer = Answer, since = none}) ->
     %% who has given up is not there any more
     {error, {_, Why}} = answer(Told),
@@ -243,14 +209,11 @@ flamed(Told, #request{label = Label}) ->
             logger:warning("kprof: ~ts: there is no profile: ~ts", [Name, Why])
     end,
     none;
-flamed(Told, {From, _}) ->
-    gen_statem:reply(From, answer(Told)),
-    none.
+flamed(Told, Caller) ->
+    kprof_caller:reply(answer(Told), Caller).
 
 %% @doc The collector is gone, or this trace is over.
 -spec lost(waiting()) -> waiting().
-lost(none) ->
-    none;
 lost(#request{since = none}) ->
     none;
 lost(#request{label = Label}) ->
@@ -258,9 +221,8 @@ lost(#request{label = Label}) ->
         kprof_flame_header:name(Label)
     ]),
     none;
-lost({From, _}) ->
-    gen_statem:reply(From, {error, {no_profile, "the connection to the collector ended"}}),
-    none.
+lost(Caller) ->
+    kprof_caller:reply({error, {no_profile, "the connection to the collector ended"}}, Caller).
 
 %% @doc What it comes to: the profile's number, or why there is none.
 -spec answer(flamed()) -> {ok, pos_integer()} | {error, {no_profile, string()}}.

@@ -14,7 +14,7 @@
 -behaviour(gen_statem).
 
 -export([start_link/0, start_trace/1, stop_trace/0, status/0, warnings/0, armed/0, collector/0]).
--export([flame/1]).
+-export([flame/1, sample/1]).
 -export([callback_mode/0, init/1, handle_event/4, terminate/3]).
 
 -define(CLOCK_MS, 1000).
@@ -85,14 +85,12 @@ collector() ->
 %% @doc Has the collector make a full trace of this node, and waits for its profile's number.
 -spec flame(kprof_flame:wanted()) -> {ok, pos_integer()} | {error, term()}.
 flame(Wanted) ->
-    Patience = kprof_flame:patience(Wanted),
-    try
-        gen_statem:call(?MODULE, {flame, Wanted}, Patience)
-    catch
-        exit:{timeout, _} -> {error, no_answer};
-        exit:{noproc, _} -> {error, not_started};
-        exit:{shutdown, _} -> {error, not_started}
-    end.
+    kprof_caller:call({flame, Wanted}, kprof_flame:patience(Wanted)).
+
+%% @doc Has the collector keep a run of stack sampling of this node, and waits for its profile.
+-spec sample(kprof_sample_options:wanted()) -> {ok, kprof_sample:kept()} | {error, term()}.
+sample(Wanted) ->
+    kprof_caller:call({sample, Wanted}, kprof_sample:patience(Wanted)).
 
 %% @doc The state; never waits for the process.
 -spec status() -> not_started | status().
@@ -130,7 +128,7 @@ handle_event({call, From}, {start, Options}, idle, Slots) ->
     start(From, Options, Slots);
 handle_event({call, From}, stop, idle, _) ->
     {keep_state_and_data, {reply, From, {error, not_tracing}}};
-handle_event({call, From}, {flame, _}, idle, _) ->
+handle_event({call, From}, {What, _}, idle, _) when What =:= flame; What =:= sample ->
     {keep_state_and_data, {reply, From, {error, not_tracing}}};
 handle_event({call, From}, collector, idle, _) ->
     {keep_state_and_data, {reply, From, {error, not_tracing}}};
@@ -158,6 +156,12 @@ handle_event({call, From}, {flame, Wanted}, tracing, #d{trace = Trace0} = D) ->
     end;
 handle_event({call, From}, {flame, _}, State, _) ->
     {keep_state_and_data, {reply, From, {error, {not_now, State}}}};
+handle_event({call, From}, {sample, Wanted}, State, #d{trace = Trace0} = D) ->
+    _ = seq_trace:set_token([]),
+    case kprof_trace:sample_stacks(From, Wanted, State, Trace0) of
+        {ok, Trace} -> {keep_state, D#d{trace = Trace}};
+        {error, _} = Error -> {keep_state_and_data, {reply, From, Error}}
+    end;
 handle_event(info, {'EXIT', From, Why}, State, #d{trace = Trace0} = D) ->
     case kprof_trace:ended(From, Why, Trace0) of
         {ok, Trace} -> {keep_state, D#d{trace = Trace}};

@@ -21,7 +21,7 @@
     stop/1,
     discard/1
 ]).
--export([flame/3, flame_header/2, full_tripped/1, full_cut_off/3, sampler/2]).
+-export([flame/3, flame_header/2, full_tripped/1, full_cut_off/3, sample_stacks/4, sampler/2]).
 -export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, reset/3, clock/1]).
 -export([tell_state/3, steered/4, describe/1, warnings/1, armed/1, collector/1, reached/1]).
 
@@ -40,6 +40,7 @@
     ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
     full = kprof_full_traces:new() :: kprof_full_traces:full_traces(),
     stacks = kprof_stacks:new() :: kprof_stacks:stacks(),
+    samples = kprof_sample:new() :: kprof_sample:samples(),
     asks :: kprof_asks:asks()
 }).
 -opaque trace() :: #trace{}.
@@ -191,6 +192,7 @@ let_go(#trace{slots = Slots, tiers = Tiers, control = Control, asks = Asks} = T0
         control = kprof_control:close(Control),
         full = kprof_full_traces:lost(T#trace.full),
         stacks = kprof_stacks:lost(T#trace.stacks),
+        samples = kprof_sample:lost(T#trace.samples),
         asks = kprof_asks:forget(Asks),
         ledger = kprof_ledger:gone(now_ms(), T#trace.ledger)
     }.
@@ -293,6 +295,8 @@ message({stacks, Wanted}, #trace{stacks = Stacks} = T) ->
 message({stacks_stop, Id}, #trace{stacks = Stacks} = T) ->
     ok = kprof_stacks:stop(Id, Stacks),
     T;
+message({stacks_kept, Told}, #trace{samples = Samples} = T) ->
+    T#trace{samples = kprof_sample:kept(Told, Samples)};
 message({disarm, Function, Reason}, T) ->
     take_off(Function, Reason, T);
 message({stale, Tier, Label}, #trace{watch = Watch} = T) ->
@@ -397,6 +401,23 @@ own(#trace{full = Full} = T) ->
 
 beside(#trace{outlets = Outlets, stacks = Stacks}) ->
     kprof_outlets:pids(Outlets) ++ kprof_stacks:processes(Stacks).
+
+%% --- sampling of stacks ---
+
+%% @doc Asks the collector for a run. Who waits for its profile gets a reply. `State' is that of
+%% {@link kprof_life}: it needs the connection alone.
+-spec sample_stacks(gen_statem:from(), kprof_sample_options:wanted(), atom(), trace()) ->
+    {ok, trace()} | {error, term()}.
+sample_stacks(From, Wanted, State, #trace{control = Control, samples = Before} = T) ->
+    case kprof_control:is_connected(Control) of
+        true ->
+            case kprof_sample:ask(From, Wanted, Control, Before) of
+                {ok, Samples} -> {ok, T#trace{samples = Samples}};
+                Error -> Error
+            end;
+        false ->
+            {error, {no_connection, State}}
+    end.
 
 %% @doc What the sampler of stacks has sent.
 -spec sampler(kprof_sampler:told(), trace()) -> trace().

@@ -6,7 +6,7 @@
 -export([encode/1, decode/1, own_pid/1]).
 -export([auth/4, answer/1, hello/0, data_hello/3]).
 -export([full_started/1, full_stopped/4, full_missed/2, full_named/2, flame/1]).
--export([stacks_started/3, stacks_taken/4, stacks_stopped/5]).
+-export([stacks/1, stacks_started/3, stacks_taken/4, stacks_stopped/5]).
 -export([
     tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
 ]).
@@ -35,6 +35,7 @@
     | {flamed, kprof_flame:flamed()}
     | {stacks, kprof_stacks:wanted()}
     | {stacks_stop, Id :: term()}
+    | {stacks_kept, kprof_sample:told()}
     | {other, Type :: term()}.
 %% One of the collector's. `other' is nothing that the shim knows, or not as it knows it.
 
@@ -96,14 +97,7 @@ told(<<"full_more">>, #{<<"id">> := Id} = Map) ->
 told(<<"full_names">>, #{<<"id">> := Id} = Map) ->
     {full_names, Id, texts(<<"processes">>, <<"pid">>, Map)};
 told(<<"flamed">>, #{<<"profile">> := Profile} = Map) when is_integer(Profile), Profile >= 0 ->
-    Counts = [requests, incomplete, others, unseen],
-    Texts = [reason, text],
-    {flamed,
-        maps:from_list(
-            [{profile, Profile}] ++
-                [{Key, count(atom_to_binary(Key, utf8), Map)} || Key <- Counts] ++
-                [{Key, line(maps:get(atom_to_binary(Key, utf8), Map, <<>>))} || Key <- Texts]
-        )};
+    {flamed, kept(Profile, [requests, incomplete, others, unseen], Map)};
 told(<<"stacks">>, #{<<"id">> := Id} = Map) when is_integer(Id) ->
     {stacks, #{
         id => Id,
@@ -119,8 +113,23 @@ told(<<"stacks">>, #{<<"id">> := Id} = Map) when is_integer(Id) ->
     }};
 told(<<"stacks_stop">>, #{<<"id">> := Id}) ->
     {stacks_stop, Id};
+told(<<"stacks_kept">>, #{<<"profile">> := Profile} = Map) when
+    is_integer(Profile), Profile >= 0
+->
+    {stacks_kept, kept(Profile, maps:keys(kprof_sampler:no_totals()), Map)};
 told(Type, _) ->
     {other, Type}.
+
+%% What a profile has come to: its number, counts, and why it is so.
+kept(Profile, Counts, Map) ->
+    maps:from_list(
+        [{profile, Profile}] ++
+            [{Key, count(atom_to_binary(Key, utf8), Map)} || Key <- Counts] ++
+            [
+                {Key, line(maps:get(atom_to_binary(Key, utf8), Map, <<>>))}
+             || Key <- [reason, text]
+            ]
+    ).
 
 %% What somebody wants of so many is brought within what there may be.
 within(Least, Most, Usual, Key, Map) ->
@@ -327,6 +336,11 @@ full_named(Id, Processes) ->
 
 named(Processes) ->
     [#{pid => Pid, name => text(Name)} || {Pid, Name} <- Processes].
+
+%% @doc This node wants a run of stack sampling; `Fields' are {@link kprof_sample_options:check/1}'s.
+-spec stacks(map()) -> message().
+stacks(Fields) ->
+    Fields#{type => stacks}.
 
 %% @doc Stacks are sampled since then.
 -spec stacks_started(term(), integer(), unicode:chardata()) -> message().

@@ -1,0 +1,126 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(kprof_sample_tests).
+-include("patient.hrl").
+
+check_test_() ->
+    {ok, Usual} = kprof_sample_options:check(#{}),
+    {ok, All} = kprof_sample_options:check(#{
+        seconds => 86400,
+        hz => 1,
+        top => 1000,
+        by => message_queue_len,
+        every_ms => 100,
+        budget => 0.5,
+        registered => [shop, "init"],
+        pids => [self()],
+        name => shop,
+        label => "nightly"
+    }),
+    [
+        ?_assertEqual(
+            #{
+                seconds => 60,
+                hz => 99,
+                top => 100,
+                by => reductions,
+                every_ms => 5000,
+                budget_ppm => 20000,
+                registered => [],
+                processes => [],
+                application => <<>>,
+                name => <<>>,
+                label => <<>>
+            },
+            Usual
+        ),
+        ?_assertEqual(
+            #{
+                seconds => 86400,
+                hz => 1,
+                top => 1000,
+                by => message_queue_len,
+                every_ms => 100,
+                budget_ppm => 5000,
+                registered => [#{name => <<"shop">>}, #{name => <<"init">>}],
+                processes => [#{pid => list_to_binary(pid_to_list(self()))}],
+                application => <<>>,
+                name => <<"shop">>,
+                label => <<"nightly">>
+            },
+            All
+        ),
+        ?_assertMatch(
+            {ok, #{application := <<"kernel">>}},
+            kprof_sample_options:check(#{application => kernel})
+        )
+    ].
+
+bad_test_() ->
+    [
+        ?_assertMatch(
+            {error, {bad_value, Key, _, _}}, kprof_sample_options:check(#{Key => Value})
+        )
+     || {Key, Value} <- [
+            {seconds, 0},
+            {seconds, 86401},
+            {hz, 1001},
+            {top, 0},
+            {by, size},
+            {every_ms, 99},
+            {budget, 0},
+            {budget, 51},
+            {registered, shop},
+            {registered, [7]},
+            {pids, [shop]},
+            {pids, [self() | self()]},
+            {pids, lists:duplicate(101, self())},
+            {application, {a, b}},
+            {label, binary:copy(<<"x">>, 256)}
+        ]
+    ] ++
+        [
+            ?_assertEqual(
+                {error, {bad_option, {only, x}}}, kprof_sample_options:check(#{only => x})
+            ),
+            ?_assertEqual({error, {bad_sample, []}}, kprof_sample_options:check([])),
+            ?_assertMatch(
+                {error, {bad_value, application, <<"shop">>, _}},
+                kprof_sample_options:check(#{application => shop, pids => [self()]})
+            )
+        ].
+
+%% What the collector says in the end, as it comes.
+answer_test_() ->
+    Kept = #{type => stacks_kept, profile => 7, reason => done, text => <<>>, samples => 12},
+    None = Kept#{profile => 0},
+    Told = fun(Message) ->
+        {ok, {stacks_kept, T}} = kprof_protocol:decode(
+            iolist_to_binary(kprof_msgpack:encode(Message))
+        ),
+        kprof_sample:answer(T)
+    end,
+    [
+        ?_assertEqual(
+            {ok, maps:merge(kprof_sampler:no_totals(), #{profile => 7, samples => 12})}, Told(Kept)
+        ),
+        ?_assertEqual({error, {no_profile, "there was nothing to look at"}}, Told(None)),
+        ?_assertEqual({error, {no_profile, "it is full"}}, Told(None#{text => <<"it is full">>}))
+    ].
+
+%% One at a time, and each has its own answer.
+ask_test() ->
+    Control = kprof_control:new(#{
+        collector => {"127.0.0.1", {127, 0, 0, 1}, 1}, secret => undefined, tls => undefined
+    }),
+    {ok, Wanted} = kprof_sample_options:check(#{seconds => 1}),
+    Ref = make_ref(),
+    {ok, One} = kprof_sample:ask({self(), Ref}, Wanted, Control, kprof_sample:new()),
+    ?assertEqual(
+        {error, sample_runs}, kprof_sample:ask({self(), make_ref()}, Wanted, Control, One)
+    ),
+    None = kprof_sample:lost(One),
+    receive
+        {Ref, Answer} -> ?assertMatch({error, {no_profile, _}}, Answer)
+    after 5000 -> error(no_answer)
+    end,
+    ?assertMatch({ok, _}, kprof_sample:ask({self(), Ref}, Wanted, Control, None)).
