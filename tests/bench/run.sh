@@ -15,6 +15,8 @@ Measures side by side, in one run, and prints tables with ratios:
   page      the page on a large database: what its first view costs, also kprof report and diff, while a collector writes; what ten
             people who look cost the thread that takes traces in
   flame     a full trace: the traced request beside fprof, eprof, tprof, dbg and eflame's way; all others meanwhile
+  sample    sampling of stacks: the node's processor time and its rate with and without, beside other ways of looking at processes; on
+            a node of 100,000 processes, and on one that is overloaded
 
   --quick          about a minute: a smaller capture, fewer rounds; not to be quoted
   --fresh          make the capture and the large database again; they are kept in DIR/bench
@@ -38,21 +40,21 @@ while [ $# -gt 0 ]; do
         --no-build) no_build=yes ;;
         --build-dir) [ $# -ge 2 ] || { usage >&2; exit 2; }; build=$(realpath -m "$2"); shift ;;
         --only)
-            case ${2:-} in capture|calls|shop|page|flame) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
+            case ${2:-} in capture|calls|shop|page|flame|sample) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
             shift ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-[ -n "$parts" ] || parts='capture calls shop page flame'
+[ -n "$parts" ] || parts='capture calls shop page flame sample'
 
 # Rounds are interleaved: every way is measured once in each.
 if [ -n "$quick" ]; then
     wanted=100000 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4 flame_rounds=3 flame_rates=1 flame_window=10
-    days=40 views=5 people_rounds=1 people_seconds=5
+    days=40 views=5 people_rounds=1 people_seconds=5 sample_rounds=1 sample_seconds=3
 else
     wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
-    days=730 views=20 people_rounds=3 people_seconds=10
+    days=730 views=20 people_rounds=3 people_seconds=10 sample_rounds=5 sample_seconds=5
 fi
 clients=8
 
@@ -67,6 +69,7 @@ collector='' kprof_node='' shop_node='' serve='' feeder='' # process ids
 source "$here/lib.sh"
 source "$here/flame.sh"
 source "$here/page.sh"
+source "$here/sample.sh"
 
 # The tiers as shop_truth names them, for replay and for bench_trace_client.
 tiers=(http=shop_http:handle_request/2 pool=shop_worker:work/2 storage=shop_storage:run/2 render=shop_render:page/2

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+# The part `sample` of the benchmark: what sampling of stacks costs a node, beside other ways of looking at its processes; what the
+# sampler says that it costs; and what is left to a node that has no time to spare. Sourced by run.sh. That shares are right is tested
+# by tests/scenarios/64_sample.sh: it is no matter of time.
+
+# sample_node SET COLLECTOR: the node with the sample application in which bench_sample measures; replaces the shell that calls it.
+sample_node() {
+    exec env HOME="$scratch/home" ERL_CRASH_DUMP_BYTES=0 erl -noinput -sname "${node%@*}@localhost" -kernel logger_level error \
+        -pa "$SHOP_EBIN" "$bench/ebin" -eval 'bench_sample:main(init:get_plain_arguments())' \
+        -extra "$1" "$sample_rounds" "$sample_seconds" "$scratch/kprof" "$scratch" "$2" >"$scratch/sample.$1" 2>&1
+}
+
+# sample_set SET LOAD_OPTION...: measures it, with this load meanwhile. A node of very many processes keeps kprof from the begin to the end,
+# as to take it out means to ask each process for each module.
+sample_set() {
+    local set=$1 sample_port load address=none port
+    say "sample, $set: $sample_rounds rounds"
+    rm -f "$scratch/sample.db"*
+    if [ "$set" = crowd ]; then
+        start_collector sample
+        address=127.0.0.1:$port
+    fi
+    (sample_node "$set" "$address") &
+    shop_node=$!
+    wait_until 1200 said_or_gone '^port ' "$scratch/sample.$set" $shop_node || true
+    sample_port=$(field "$scratch/sample.$set" port)
+    [ -n "$sample_port" ] || { cat "$scratch/sample.$set" >&2; die "the node to be sampled does not start"; }
+    "$top/tests/sample/shop.sh" load --port "$sample_port" --seconds 3600 "${@:2}" >/dev/null 2>&1 &
+    load=$!
+    if [ "$set" = crowd ]; then
+        "$scratch/kprof" attach "$node" --cookie-file "$scratch/cookie" --no-tiers --collector "$address" >"$scratch/sample.attach" 2>&1 &
+        kprof_node=$!
+    fi
+    wait $shop_node || { tail -n 20 "$scratch/sample.$set" >&2; die "the node that is sampled failed"; }
+    shop_node=''
+    wait $load || true # its server is gone
+    if [ "$set" = crowd ]; then
+        stop "$kprof_node"
+        stop "$collector"
+        kprof_node='' collector=''
+    fi
+}
+
+# sampled SET WAY FIELD: as bench_sample prints them, from 3 on: CPU, more, lowest, highest, 7 busy, 8 rate, ratio, lowest, highest,
+# 12 work, 13 told, 14 looks, 15 held, 16 late, 17 comes, 18 goes.
+sampled() { awk -v way="$2" -v at="$3" '$1 == "way" && $2 == way { print $at }' "$scratch/sample.$1"; }
+
+cost_head() {
+    printf '  %-42s %8s %6s %15s %8s %9s %6s %9s%s\n' '' 'node CPU' 'more' 'round by round' 'it says' 'looks/s' 'held' 'requests' "$1"
+}
+# cost_row SET WAY TEXT
+cost_row() {
+    local way more low high late=''
+    way="$2"
+    more=$(sampled "$1" "$way" 4) low=$(sampled "$1" "$way" 5) high=$(sampled "$1" "$way" 6)
+    [ "$1" != crowd ] || late=$(printf ' %8.1f' "$(sampled "$1" "$way" 16)")
+    printf '  %-42s %7.1f%% %6.2f %6.2f to %5.2f %8.2f %9.0f %5.0f%% %9.0f%s\n' "$3" "$(sampled "$1" "$way" 3)" "$more" "$low" "$high" \
+        "$(sampled "$1" "$way" 13)" "$(sampled "$1" "$way" 14)" "$(sampled "$1" "$way" 15)" "$(sampled "$1" "$way" 8)" "$late"
+}
+# wanted SET WHAT: 2 % of a processor at most by default, and what chance there was in that.
+cost_wanted() {
+    local more chance
+    more=$(sampled "$1" top_100 4) chance=$(sampled "$1" nobody_again 4)
+    echo "  $2: kprof sample takes $more % of a processor; wanted: 2 at most, $(
+        calc %s "($more <= 2 ? \"reached\" : \"NOT reached\")"); the node without anybody differs from itself by $chance"
+}
+
+rate_row() {
+    printf '  %-42s %11.0f %9.3f %9.3f to %5.3f' "$3" "$(sampled "$1" "$2" 8)" "$(sampled "$1" "$2" 9)" "$(sampled "$1" "$2" 10)" \
+        "$(sampled "$1" "$2" 11)"
+    [ "$1" != overload ] || printf ' %11.3f' "$(sampled "$1" "$2" 12)"
+    printf ' %9.0f\n' "$(sampled "$1" "$2" 14)"
+}
+rate_wanted() {
+    local ratio chance
+    ratio=$(sampled "$1" top_100 "$2") chance=$(sampled "$1" nobody_again "$2")
+    echo "  $3: $ratio with kprof sample; wanted: 0.98, $(calc %s "($ratio >= 0.98 ? \"reached\" : \"NOT reached\")");" \
+        "without anybody, again: $chance"
+}
+
+bench_sample() {
+    local node=kprof_sampled_$$@localhost release
+    release=$(erl -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')
+    mkdir -p "$scratch/home"
+    (umask 077; head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' | tee "$scratch/cookie" >"$scratch/home/.erlang.cookie")
+    chmod 400 "$scratch/home/.erlang.cookie" "$scratch/cookie"
+    sample_set usual --clients "$clients" --think 10
+    sample_set crowd --clients "$clients" --think 10
+    sample_set full --clients "$clients"
+    sample_set overload --clients "$clients"
+    echo
+    echo "A node that is looked at, by its own processor time: the sample application, $clients clients who think for 10 ms, and 1,000" \
+        "processes that work for some us five times a second; OTP $release; % of one processor; median of $sample_rounds"
+    cost_head ''
+    cost_row usual nobody 'nobody looks'
+    cost_row usual nobody_again 'nobody, at the end of each round'
+    cost_row usual top_10 'kprof sample --top 10'
+    cost_row usual top_100 'kprof sample'
+    cost_row usual top_1000 'kprof sample --top 1000'
+    cost_row usual top_100_dear 'kprof sample --budget 50%'
+    cost_row usual items_list '100 busiest, all items, 99 Hz each'
+    cost_row usual items_each 'the same, a question for each item'
+    cost_row usual items_groups "flame_prof's way: an eleventh, each 9 ms"
+    cost_row usual poll "etop's way: all processes, each second"
+    cost_wanted usual 'usual node'
+    echo "  to come takes $(sampled usual top_100 17) s of the node's processor time, and to go without a trace" \
+        "$(sampled usual top_100 18) s, which are in no row"
+    echo
+    echo "The same with 100,000 processes more that sleep, and kprof in the node all the time;" \
+        "late: ms that a process came late at most which wants to run each ms"
+    cost_head '     late'
+    cost_row crowd nobody 'nobody looks'
+    cost_row crowd nobody_again 'nobody, at the end of each round'
+    cost_row crowd top_100 'kprof sample'
+    cost_row crowd items_list '100 busiest, all items, 99 Hz each'
+    cost_row crowd poll "etop's way: all processes, each second"
+    cost_wanted crowd 'many processes'
+    echo
+    echo "The sample application, $clients clients without think time: requests a second"
+    printf '  %-42s %11s %9s %18s %9s\n' '' 'requests/s' 'of nobody' 'round by round' 'looks/s'
+    rate_row full nobody 'nobody looks'
+    rate_row full nobody_again 'nobody, at the end of each round'
+    rate_row full top_100 'kprof sample'
+    rate_wanted full 9 'requests a second'
+    echo
+    echo "The same beside 100 processes that are always busy; work: theirs in the same processor time"
+    printf '  %-42s %11s %9s %18s %11s %9s\n' '' 'requests/s' 'of nobody' 'round by round' 'work' 'looks/s'
+    rate_row overload nobody 'nobody looks'
+    rate_row overload nobody_again 'nobody, at the end of each round'
+    rate_row overload top_100 'kprof sample'
+    rate_row overload items_list '100 busiest, all items, 99 Hz each'
+    rate_wanted overload 9 'requests a second'
+    rate_wanted overload 12 'work'
+}
