@@ -113,6 +113,8 @@ has "$scratch/suggested" '^  --entry shop_conn:answer/3,returns=none' "the busy 
 timely $((SECONDS - began)) -le 12 "in some seconds"
 is "$(target_eval "$node" 'exit(whereis(scenario_crowd), kill).')" true "they are killed"
 wait_for 60 "they are gone" alone
+purged() { [ "$(target_eval "$node" 'scenario_left:differences("before").')" = "[]" ]; }
+wait_for 60 "the last module is purged: the more processes there were, the longer it rested after each" purged
 untouched "after that"
 kill -TERM "$load_pid" 2>/dev/null || true
 
