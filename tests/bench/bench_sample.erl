@@ -18,7 +18,7 @@
 -define(SPIN_TURNS, 10000).
 -define(TOP, 100).
 -define(EVERY_MS, 5000).
--define(SETTLE_MS, 1500).
+-define(SETTLE_MS, 1000).
 -define(COMES_MS, 5000).
 -define(HANGS_MS, 120000).
 
@@ -139,7 +139,6 @@ looked(Way, Node) ->
     Last = state(Node),
     ok = ends(Looker, Node),
     Ended = state(Node),
-    timer:sleep(?SETTLE_MS),
     Measured#{comes => since(First, Begun), goes => since(Last, Ended)}.
 
 since(Before, After) ->

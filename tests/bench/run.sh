@@ -54,7 +54,7 @@ if [ -n "$quick" ]; then
     days=40 views=5 people_rounds=1 people_seconds=5 sample_rounds=1 sample_seconds=3
 else
     wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
-    days=730 views=20 people_rounds=3 people_seconds=10 sample_rounds=5 sample_seconds=5
+    days=730 views=20 people_rounds=3 people_seconds=10 sample_rounds=5 sample_seconds=4
 fi
 clients=8
 
