@@ -184,6 +184,11 @@ bring(Unload, Me, Loaded, App) ->
                     "compiler: take a kprof built with OTP ~b",
                     [Release, ?OTP_RELEASE, Release]
                 )};
+        {error, [{_, not_purged} | _]} ->
+            {error, busy, <<
+                "an earlier kprof is still on its way out there, which takes a minute or two "
+                "where there are 100,000 processes: try again"
+            >>};
         {error, Reason} ->
             {error, load,
                 Text("OTP ~b does not load the shim's modules: ~0tP", [Release, Reason, 20])}
