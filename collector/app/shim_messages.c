@@ -192,11 +192,12 @@ static void tell_end(void *user, const struct buffer *message, bool last) {
     }
 }
 
-// There is none, of this reason.
-static void tell_none(struct shim_link *link, const char *type, const char *why) {
+// There is none, of this reason. slice_s: of a run that shall stand for ever, else 0.
+static void tell_none(struct shim_link *link, const char *type, const char *why, int64_t slice_s) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, type, 3);
+    struct control_writer w = control_begin(&b, type, 4);
     control_int(&w, FIELD_PROFILE, 0);
+    control_int(&w, FIELD_SLICE_S, slice_s);
     control_text(&w, FIELD_REASON, slice_text("error"));
     control_text(&w, FIELD_TEXT, slice_text(why));
     if (control_end(&w)) {
@@ -210,7 +211,7 @@ static void on_flame(struct shim_link *link, struct control_map message) {
     struct flame_shim shim = shim_link_of_flame(link);
     const char *why = flame_begin(link->links->flames, &shim, message, &asker);
     if (why) {
-        tell_none(link, CONTROL_FLAMED, why);
+        tell_none(link, CONTROL_FLAMED, why, 0);
     }
 }
 
@@ -218,11 +219,36 @@ static void on_stacks(struct shim_link *link, struct control_map message) {
     struct flames *flames = link->links->flames;
     struct stack_asker asker = {link, tell_end};
     struct flame_shim shim = shim_link_of_flame(link);
-    const char *why = flame_room(flames, shim.node);
+    int64_t slice_s = 0;
+    control_get_int(message, FIELD_SLICE_S, &slice_s);
+    // those that stand have room of their own
+    const char *why = slice_s > 0 ? NULL : flame_room(flames, shim.node);
     why = why ? why : stack_run_begin(&flames->runs, &shim, message, &asker);
     if (why) {
-        tell_none(link, CONTROL_STACKS_KEPT, why);
+        tell_none(link, CONTROL_STACKS_KEPT, why, slice_s);
+    } else if (slice_s > 0) {
+        shim_link_tell(link, LOG_INFO, "stacks are sampled for ever");
     }
+}
+
+// Told once, as what comes of it may be looked at much later.
+static void on_stacks_stopped(const struct shim_link *link, struct control_map message) {
+    struct stack_runs *runs = &link->links->flames->runs;
+    struct slice reason = slice_text("error"), text = slice_text("");
+    int64_t id = 0;
+    control_get_int(message, FIELD_ID, &id);
+    control_get_text(message, FIELD_REASON, &reason);
+    control_get_text(message, FIELD_TEXT, &text);
+    if (stack_run_stands(runs, link, id)) {
+        shim_link_tell(link, LOG_INFO,
+                       "stacks are sampled no longer, for ever: %" PRIu64 " looks, %" PRIu64
+                       " unchanged, %" PRIu64 " not answered (%.*s) %.*s",
+                       get_count(message, FIELD_SAMPLES), get_count(message, FIELD_UNCHANGED),
+                       get_count(message, FIELD_UNANSWERED),
+                       (int)(reason.len < 40 ? reason.len : 40), reason.data,
+                       (int)(text.len < 400 ? text.len : 400), text.data);
+    }
+    stack_run_stopped(runs, link, message);
 }
 
 void shim_link_message(void *user, struct slice type, struct control_map message) {
@@ -262,7 +288,7 @@ void shim_link_message(void *user, struct slice type, struct control_map message
     } else if (slice_is(type, CONTROL_STACKS_TAKEN)) {
         stack_run_taken(&link->links->flames->runs, link, message);
     } else if (slice_is(type, CONTROL_STACKS_STOPPED)) {
-        stack_run_stopped(&link->links->flames->runs, link, message);
+        on_stacks_stopped(link, message);
     } else if (slice_is(type, CONTROL_FLAME)) {
         on_flame(link, message);
     } else if (slice_is(type, CONTROL_STACKS)) {

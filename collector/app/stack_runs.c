@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/stack_runs.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text_time.h"
 #include "codec/json.h"
 #include "model/profile/sample_taker.h"
 #include "model/profile/sample_view.h"
@@ -13,7 +15,7 @@
 
 enum {
     SECOND_NS = 1000000000,
-    ANSWER_SECONDS = 10, // until a shim has begun, or ended
+    ANSWER_SECONDS = 10, // until a shim has begun, or ended, or has told its names anew
     REASON_BYTES = 32,
     TEXT_BYTES = 400,
     MOST_NAMES = 100
@@ -31,7 +33,7 @@ enum run_state {
 static const char *const numbers[] = {FIELD_SAMPLES,  FIELD_UNCHANGED, FIELD_UNANSWERED,
                                       FIELD_HELD_MS,  FIELD_LATE_MS,   FIELD_COST_US,
                                       FIELD_PROCESSES};
-enum { NUMBERS = sizeof numbers / sizeof *numbers, COST = 5 };
+enum { NUMBERS = sizeof numbers / sizeof *numbers, COST = 5, PROCESSES = 6 };
 
 struct stack_run {
     struct stack_run *next;
@@ -47,7 +49,10 @@ struct stack_run {
     int64_t since;   // of the state, monotonic ns
     int64_t started; // ns since 1970; 0: it has not
     int64_t told[NUMBERS];
-    bool handed; // to the writer
+    int64_t slice_s;     // it goes on in another profile after so long, for ever; 0: it ends
+    int64_t asked_anew;  // when the shim was told to tell its names anew, 0: it was not
+    int64_t cost_before; // as told when the profile began
+    bool handed;         // to the writer
     char reason[REASON_BYTES];
     char text[TEXT_BYTES];
 };
@@ -62,6 +67,11 @@ static void set_reason(struct stack_run *r, struct slice reason, struct slice te
         names_clean(reason, r->reason, sizeof r->reason);
         names_clean(text, r->text, sizeof r->text);
     }
+}
+
+// Whether one that stands for ever counts as the node's, or one that was asked for.
+static bool stands(const struct stack_run *r) {
+    return r->slice_s > 0;
 }
 
 static void forget(struct stack_run *r) {
@@ -160,8 +170,9 @@ static void tell_view(struct stack_run *r) {
 static void end(struct stack_run *r, int64_t profile) {
     if (r->asker.user) {
         struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-        struct control_writer w = control_begin(&b, CONTROL_STACKS_KEPT, NUMBERS + 3);
+        struct control_writer w = control_begin(&b, CONTROL_STACKS_KEPT, NUMBERS + 4);
         control_int(&w, FIELD_PROFILE, profile);
+        control_int(&w, FIELD_SLICE_S, r->slice_s);
         control_text(&w, FIELD_REASON, slice_text(r->reason));
         control_text(&w, FIELD_TEXT, slice_text(r->text));
         put_numbers(&w, r);
@@ -173,14 +184,19 @@ static void end(struct stack_run *r, int64_t profile) {
     enter(r, OVER);
 }
 
-static void tell_stop(const struct stack_run *r) {
+// type: CONTROL_STACKS_STOP or CONTROL_STACKS_ANEW.
+static void tell_shim(const struct stack_run *r, const char *type) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_STACKS_STOP, 1);
+    struct control_writer w = control_begin(&b, type, 1);
     control_int(&w, FIELD_ID, r->id);
     if (control_end(&w) && r->shim.link) {
         r->shim.send(r->shim.link, &b);
     }
     buffer_free(&b);
+}
+
+static void tell_stop(const struct stack_run *r) {
+    tell_shim(r, CONTROL_STACKS_STOP);
 }
 
 // -- asking ---------------------------------------------------------------------------------------
@@ -206,11 +222,12 @@ enum { ASKED_NUMBERS = sizeof asked / sizeof *asked };
 // Passes the question on. False when it is too long for a message.
 static bool ask_shim(const struct stack_run *r, struct control_map message) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_STACKS, ASKED_NUMBERS + 5);
+    struct control_writer w = control_begin(&b, CONTROL_STACKS, ASKED_NUMBERS + 6);
     struct slice by = slice_text("reductions"), application = slice_text("");
     control_get_text(message, FIELD_BY, &by);
     control_get_text(message, FIELD_APPLICATION, &application);
     control_int(&w, FIELD_ID, r->id);
+    control_int(&w, FIELD_SLICE_S, r->slice_s);
     for (int i = 0; i < ASKED_NUMBERS; i++) {
         int64_t value = 0;
         control_get_int(message, asked[i], &value);
@@ -229,7 +246,7 @@ static bool ask_shim(const struct stack_run *r, struct control_map message) {
 }
 
 // What was asked for, as a JSON object.
-static void put_settings(struct profile_head *head, struct control_map message) {
+static void put_settings(struct profile_head *head, struct control_map message, int64_t slice_s) {
     struct buffer b = buffer_make(sizeof head->settings - 1);
     struct json j = json_make(&b);
     struct slice by = slice_text("reductions");
@@ -243,19 +260,32 @@ static void put_settings(struct profile_head *head, struct control_map message) 
         json_key_int(&j, asked[i], value);
     }
     json_key_text(&j, FIELD_BY, word);
+    if (slice_s > 0) {
+        json_key_int(&j, FIELD_SLICE_S, slice_s);
+    }
     json_close(&j, '}');
     snprintf(head->settings, sizeof head->settings, "%.*s", b.failed ? 2 : (int)b.len,
              b.failed ? "{}" : (const char *)b.data);
     buffer_free(&b);
 }
 
-static bool is_on(const struct stack_runs *runs, const void *link) {
+// Whether one of that kind looks at the node.
+static bool is_on(const struct stack_runs *runs, const void *link, bool standing) {
     for (const struct stack_run *r = runs->first; r; r = r->next) {
-        if (r->shim.link == link && r->state < WRITES) {
+        if (r->shim.link == link && r->state < WRITES && stands(r) == standing) {
             return true;
         }
     }
     return false;
+}
+
+// Why there is no room for one.
+static const char *refusal(const struct stack_runs *runs, const void *link, bool standing) {
+    return is_on(runs, link, standing)
+               ? "stacks of this node are sampled already; one run of a node at a time"
+           : standing && runs->standing >= LIMIT_STANDING_RUNS
+               ? "the collector samples the stacks of no more nodes for ever"
+               : NULL;
 }
 
 // For what the shim sends: it is kept or, where the tool wants to see it as it goes, shown; or
@@ -281,11 +311,20 @@ static bool make_room(struct stack_run *r, struct control_map message) {
     return r->view;
 }
 
+static void add(struct stack_runs *runs, struct stack_run *r) {
+    r->next = runs->first;
+    runs->first = r;
+    *(stands(r) ? &runs->standing : &runs->count) += 1;
+}
+
 const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
                             struct control_map message, const struct stack_asker *asker) {
-    struct slice name = slice_text("");
-    if (is_on(runs, shim->link)) {
-        return "stacks of this node are sampled already; one run of a node at a time";
+    struct slice name = slice_text(""), label = slice_text("");
+    int64_t slice_s = 0;
+    control_get_int(message, FIELD_SLICE_S, &slice_s);
+    const char *why = refusal(runs, shim->link, slice_s > 0);
+    if (why) {
+        return why;
     }
     struct stack_run *r = calloc(1, sizeof *r);
     if (!r || !profile_init(&r->profile) || !make_room(r, message)) {
@@ -297,37 +336,45 @@ const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *sh
     r->asker = *asker;
     r->shim = *shim;
     r->id = ++runs->last_id;
+    r->slice_s = slice_s < LIMIT_SLICE_SECONDS ? slice_s : LIMIT_SLICE_SECONDS;
     struct profile_head *head = &r->profile.head;
     head->kind = PROFILE_SAMPLES;
-    if (!control_get_text(message, FIELD_NAME, &name) || name.len == 0) {
-        control_get_text(message, FIELD_LABEL, &name);
-    }
-    names_clean(name, head->name, sizeof head->name);
+    control_get_text(message, FIELD_NAME, &name);
+    control_get_text(message, FIELD_LABEL, &label);
+    names_clean(name.len > 0 ? name : label, head->name, sizeof head->name);
+    names_clean(label, head->label, sizeof head->label);
     snprintf(head->node, sizeof head->node, "%s", pipeline_node_name(shim->node));
     snprintf(head->otp, sizeof head->otp, "%s", shim->otp);
-    put_settings(head, message);
+    put_settings(head, message, r->slice_s);
     if (!ask_shim(r, message)) {
         forget(r);
         return "the names are too long for one message";
     }
     enter(r, ASKED);
-    r->next = runs->first;
-    runs->first = r;
-    runs->count++;
+    add(runs, r);
     return NULL;
 }
 
 // -- what shims say -------------------------------------------------------------------------------
 
-static struct stack_run *named(const struct stack_runs *runs, const void *link,
-                               struct control_map message) {
-    int64_t id = 0;
-    control_get_int(message, FIELD_ID, &id);
+static struct stack_run *of_number(const struct stack_runs *runs, const void *link, int64_t id) {
     struct stack_run *r = runs->first;
     while (r && (r->id != id || r->shim.link != link || r->state >= WRITES)) {
         r = r->next;
     }
     return r;
+}
+
+static struct stack_run *named(const struct stack_runs *runs, const void *link,
+                               struct control_map message) {
+    int64_t id = 0;
+    control_get_int(message, FIELD_ID, &id);
+    return of_number(runs, link, id);
+}
+
+bool stack_run_stands(const struct stack_runs *runs, const void *link, int64_t id) {
+    const struct stack_run *r = of_number(runs, link, id);
+    return r && stands(r);
 }
 
 void stack_run_started(struct stack_runs *runs, const void *link, struct control_map message) {
@@ -347,8 +394,8 @@ static void take_numbers(struct stack_run *r, struct control_map message) {
     }
 }
 
-// What there is becomes a profile.
-static void close_run(struct stack_run *r) {
+// What there is becomes a profile, which ends then, ns since 1970.
+static void close_at(struct stack_run *r, int64_t end_ns) {
     struct profile *p = &r->profile;
     if (r->view) {
         tell_view(r);
@@ -359,9 +406,9 @@ static void close_run(struct stack_run *r) {
     }
     struct sample_counts *c = &p->samples->counts;
     p->head.begin_ns = r->started;
-    p->head.end_ns = clock_wall();
+    p->head.end_ns = end_ns;
     p->counts.processes = p->samples->process_count;
-    c->cost_us = (uint64_t)r->told[COST];
+    c->cost_us = (uint64_t)(r->told[COST] > r->cost_before ? r->told[COST] - r->cost_before : 0);
     p->stacks.full = p->stacks.full || p->samples->full;
     if (r->started == 0 || c->looks == 0) {
         end(r, 0);
@@ -373,25 +420,109 @@ static void close_run(struct stack_run *r) {
     }
 }
 
+static void close_run(struct stack_run *r) {
+    close_at(r, clock_wall());
+}
+
+// -- for ever -------------------------------------------------------------------------------------
+
+enum { NEARLY_FULL = 7, FULL = 8 }; // eighths
+
+// Whether it has so many eighths of its room.
+static bool passes(const struct profile *p, uint32_t eighths) {
+    const struct samples *s = p->samples;
+    return s->full || p->stacks.full || s->records.len > LIMIT_SLICE_BYTES / 8 * eighths ||
+           p->stacks.names.count > LIMIT_SLICE_NAMES / 8 * eighths ||
+           p->stacks.stack_count > LIMIT_SAMPLE_STACKS / 8 * eighths ||
+           s->process_count > LIMIT_SAMPLE_PROCESSES / 8 * eighths;
+}
+
+// One profile of all of them is written at a time.
+static bool writes(const struct stack_runs *runs) {
+    for (const struct stack_run *r = runs->first; r; r = r->next) {
+        if (stands(r) && r->state == WRITES) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Its profile has its time, or is nearly full: from where the shim tells its names anew on, what
+// comes is the next one's. Until then there is room in this one.
+static void look_ahead(const struct stack_runs *runs, struct stack_run *r, int64_t now) {
+    bool due = now - r->since >= r->slice_s * SECOND_NS || passes(&r->profile, NEARLY_FULL);
+    bool waits = r->asked_anew > 0 && now - r->asked_anew < (int64_t)ANSWER_SECONDS * SECOND_NS;
+    if (due && !waits && !writes(runs)) {
+        r->asked_anew = now;
+        tell_shim(r, CONTROL_STACKS_ANEW);
+    }
+}
+
+// The next profile of a run, which is the shim's from here on. NULL without memory.
+static struct stack_run *next_profile(struct stack_runs *runs, struct stack_run *r) {
+    struct stack_run *n = calloc(1, sizeof *n);
+    if (!n || !profile_init(&n->profile) || !(n->taker = sample_taker_new(&n->profile))) {
+        if (n) {
+            forget(n);
+        }
+        return NULL;
+    }
+    n->asker = r->asker;
+    n->shim = r->shim;
+    n->id = r->id;
+    n->slice_s = r->slice_s;
+    n->profile.head = r->profile.head;
+    n->started = r->started + (int64_t)sample_taker_us(r->taker) * 1000;
+    memcpy(n->told, r->told, sizeof n->told);
+    n->cost_before = r->told[COST];
+    enter(n, RUNS);
+    r->asker.user = NULL;
+    set_reason(r, slice_text("slice"), slice_text(""));
+    add(runs, n);
+    return n;
+}
+
+// Records of one that stands: who gets them. They begin another profile where that was asked for.
+static struct stack_run *go_on(struct stack_runs *runs, struct stack_run *r, struct slice records) {
+    if (r->asked_anew == 0 || records.len == 0 || records.data[0] != SAMPLE_FORGET ||
+        writes(runs)) {
+        return r;
+    }
+    struct stack_run *next = next_profile(runs, r);
+    r->asked_anew = 0;
+    if (next) {
+        close_at(r, next->started);
+    }
+    return next ? next : r;
+}
+
+// The profile of a run has no room for more.
+static void on_full(struct stack_run *r) {
+    set_reason(r, slice_text("full"),
+               slice_text(stands(r) ? "the node or the database did not keep up"
+                                    : "the collector keeps 8 MB and 5,000 processes of a run"));
+    tell_stop(r);
+    enter(r, STOPPING);
+}
+
 void stack_run_taken(struct stack_runs *runs, const void *link, struct control_map message) {
     struct stack_run *r = named(runs, link, message);
-    struct slice bytes;
+    struct slice bytes = slice_text("");
     if (!r || r->started == 0) {
         return;
     }
     take_numbers(r, message);
-    bool good = !control_get_bytes(message, FIELD_BYTES, &bytes) ||
-                ((!r->view || sample_view_take(r->view, bytes)) &&
-                 (!r->taker || sample_taker_take(r->taker, bytes)));
+    control_get_bytes(message, FIELD_BYTES, &bytes);
+    r = stands(r) && r->taker ? go_on(runs, r, bytes) : r;
+    bool good = (!r->view || sample_view_take(r->view, bytes)) &&
+                (!r->taker || sample_taker_take(r->taker, bytes));
     if (!good) {
         set_reason(r, slice_text("error"), slice_text("the node sent what are no samples"));
         tell_stop(r);
         close_run(r);
-    } else if (r->taker && r->profile.samples->full && r->state == RUNS) {
-        set_reason(r, slice_text("full"),
-                   slice_text("the collector keeps 8 MB and 5,000 processes of a run"));
-        tell_stop(r);
-        enter(r, STOPPING);
+    } else if (r->taker && r->state == RUNS &&
+               (stands(r) ? passes(&r->profile, FULL) : r->profile.samples->full)) {
+        on_full(r);
     }
 }
 
@@ -433,14 +564,38 @@ void stack_run_stop(struct stack_runs *runs, const void *user, bool gone) {
     }
 }
 
+bool stack_runs_tell(const struct stack_runs *runs, const struct pipeline_node *node, char *text,
+                     size_t room) {
+    struct buffer b = buffer_make(room - 1);
+    for (const struct stack_run *r = runs->first; r; r = r->next) {
+        const struct samples *s = r->profile.samples;
+        const char *name = r->profile.head.name;
+        char since[TEXT_TIME_BYTES];
+        if (r->shim.node == node && r->state == RUNS) {
+            buffer_printf(&b, "%s%s%s%s%s: %" PRId64 " processes, %" PRId64 " looks since %s",
+                          b.len > 0 ? "; " : "", stands(r) ? "for ever" : "for now",
+                          name[0] ? " (" : "", name, name[0] ? ")" : "", r->told[PROCESSES],
+                          s ? (int64_t)(s->counts.looks + s->counts.unchanged) : r->told[0],
+                          text_time_format(r->started, false, since));
+        }
+    }
+    snprintf(text, room, "%.*s", (int)b.len, b.data ? (const char *)b.data : "");
+    buffer_free(&b);
+    return text[0];
+}
+
 // -- time -----------------------------------------------------------------------------------------
 
-static void step(struct stack_run *r, struct writer *writer, int64_t now) {
+static void step(const struct stack_runs *runs, struct stack_run *r, struct writer *writer,
+                 int64_t now) {
     bool silent = now - r->since > (int64_t)ANSWER_SECONDS * SECOND_NS;
     if ((r->state == ASKED || r->state == STOPPING) && silent) {
         set_reason(r, slice_text("error"),
                    slice_text("the node does not answer; its shim may be of an older release"));
         close_run(r);
+    }
+    if (r->state == RUNS && stands(r) && r->taker) {
+        look_ahead(runs, r, now);
     }
     if (r->state == WRITES && !writer) {
         end(r, 0);
@@ -452,7 +607,7 @@ static void step(struct stack_run *r, struct writer *writer, int64_t now) {
 void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now, bool second) {
     for (struct stack_run **at = &runs->first; *at;) {
         struct stack_run *r = *at;
-        step(r, writer, now);
+        step(runs, r, writer, now);
         if (second && r->state < OVER) {
             tell_state(r);
         }
@@ -461,8 +616,8 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
         }
         if (r->state == OVER) {
             *at = r->next;
+            *(stands(r) ? &runs->standing : &runs->count) -= 1;
             forget(r);
-            runs->count--;
         } else {
             at = &r->next;
         }

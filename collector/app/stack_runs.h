@@ -6,6 +6,11 @@
 //   here                     +--> stacks           stacks_stop --> |      keep --+
 //   shim                            +--> stacks_started            |             +--> stacks_kept
 //                                        stacks_taken … -----------+--> stacks_stopped
+//
+// A run that stands for ever goes on in another profile when one has its time or is full:
+//
+//   here            stacks_anew --+                +-- stacks_taken: the next profile's
+//   shim   … stacks_taken …       +-- stacks_taken +   from the word on that names begin anew
 #pragma once
 
 #include "app/flame_shim.h"
@@ -23,12 +28,13 @@ struct stack_asker {
 
 struct stack_runs {
     struct stack_run *first;
-    uint32_t count;
+    uint32_t count;    // of those that end
+    uint32_t standing; // of those that stand for ever, and their profiles that wait to be written
     int64_t last_id;
 };
 
-// Somebody asks for a run on a node, for whose profile there is room. NULL: it is asked for; else
-// why it is not.
+// Somebody asks for a run on a node. For the profile of one that ends there is room. NULL: it is
+// asked for; else why it is not.
 const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
                             struct control_map message, const struct stack_asker *asker);
 // The tool wants no more, or is gone: what there is is kept. Of the latter nobody is told.
@@ -37,6 +43,8 @@ void stack_run_stop(struct stack_runs *runs, const void *user, bool gone);
 void stack_run_started(struct stack_runs *runs, const void *link, struct control_map message);
 void stack_run_taken(struct stack_runs *runs, const void *link, struct control_map message);
 void stack_run_stopped(struct stack_runs *runs, const void *link, struct control_map message);
+// Whether the run that a shim calls so stands for ever.
+bool stack_run_stands(const struct stack_runs *runs, const void *link, int64_t id);
 // A shim is gone. If it had asked itself, it is told nothing more.
 void stack_run_lost(struct stack_runs *runs, const void *link);
 // Time passes. now: ns of the monotonic clock; second: a second is over, too. writer: NULL:
@@ -46,3 +54,6 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
 bool stack_run_kept(struct stack_runs *runs, const struct profile *profile, int64_t id);
 // The daemon ends: they are over, but for their profiles, which stack_runs_tick hands on.
 void stack_runs_end(struct stack_runs *runs);
+// What looks at a node's stacks now, for people. False: nothing does.
+bool stack_runs_tell(const struct stack_runs *runs, const struct pipeline_node *node, char *text,
+                     size_t room);

@@ -11,7 +11,7 @@
 #include "base/time_math.h"
 #include "report/cost.h"
 
-enum { SECOND_NS = 1000000000 };
+enum { SECOND_NS = 1000000000, SAMPLED_BYTES = 600 };
 // How far ahead of now a note's time may be, and how far behind.
 static const int64_t NOTE_AHEAD_NS = 86400LL * SECOND_NS, NOTE_AGE_NS = NOTE_KEPT_S * SECOND_NS;
 
@@ -121,7 +121,12 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
     int64_t ahead = 0;
     bool told = n->connected && pipeline_clock_offset(n->node, &ahead);
     struct roster_rates rates = roster_rates(n);
-    struct control_writer w = control_begin(&b, CONTROL_NODE, COUNTS + 11 + told);
+    char sampled[SAMPLED_BYTES];
+    bool stacks = stack_runs_tell(&t->links->flames->runs, n->node, sampled, sizeof sampled);
+    struct control_writer w = control_begin(&b, CONTROL_NODE, COUNTS + 11 + told + stacks);
+    if (stacks) {
+        control_text(&w, FIELD_STACKS, slice_text(sampled));
+    }
     if (told) {
         control_int(&w, FIELD_CLOCK_OFFSET_US, ahead / 1000);
     }

@@ -102,12 +102,13 @@ static bool add_head(struct keeping *k) {
     const struct profile_counts *c = &k->profile->counts;
     int64_t node = store_name_id(s, STATEMENT_ADD_NODE, STATEMENT_FIND_NODE, h->node);
     sqlite3_stmt *adding = prepare(
-        s, "INSERT INTO profile_rows (kind, name, node_id, begin_ns, end_ns, settings, "
-           "requests, incomplete, others, unseen, refused, processes, messages, losses, "
-           "duration_ns, parallel_ns, missing_ns, cut, longest_ns, longest, bytes, functions, "
-           "stood_ns, tiers_rested, otp, asleep_in_self, gc_in_self, longest_identity, rows) "
-           "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
-           "?20,?21,?22,?23,?24,?25,?26,?27,?28,0)");
+        s,
+        "INSERT INTO profile_rows (kind, name, node_id, begin_ns, end_ns, settings, "
+        "requests, incomplete, others, unseen, refused, processes, messages, losses, "
+        "duration_ns, parallel_ns, missing_ns, cut, longest_ns, longest, bytes, functions, "
+        "stood_ns, tiers_rested, otp, asleep_in_self, gc_in_self, longest_identity, label, rows) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
+        "?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,0)");
     if (node == 0 || !adding) {
         sqlite3_finalize(adding);
         return false;
@@ -141,6 +142,7 @@ static bool add_head(struct keeping *k) {
     sqlite3_bind_text(adding, 25, h->otp, -1, SQLITE_STATIC);
     sqlite3_bind_int(adding, 26, h->asleep_in_self);
     sqlite3_bind_int(adding, 27, h->gc_in_self);
+    sqlite3_bind_text(adding, 29, h->label, -1, SQLITE_STATIC);
     bool ok = store_run(s, adding, what);
     sqlite3_finalize(adding);
     k->id = sqlite3_last_insert_rowid(s->db);

@@ -5,6 +5,7 @@
 
 #include "internal.h"
 #include "model/profile/samples.h"
+#include "store/retention.h"
 
 static const char what[] = "keep samples";
 
@@ -85,7 +86,9 @@ static bool add_seconds(struct store *s, const struct profile *p, int64_t id,
 
 bool store_keep_samples(struct store *s, const struct profile *p, int64_t id,
                         const uint32_t *stacks, int64_t *rows) {
-    *rows += 1 + p->samples->process_count + p->samples->second_count;
+    // a second's looks are many bytes: as many rows as these would be
+    *rows += 1 + p->samples->process_count + p->samples->second_count +
+             (int64_t)(p->samples->records.len / RETENTION_ROW_BYTES);
     return add_counts(s, &p->samples->counts, id) && add_processes(s, p, id) &&
            add_seconds(s, p, id, stacks);
 }

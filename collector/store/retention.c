@@ -177,20 +177,45 @@ static int64_t delete_profile(struct store *s, const char *which, int64_t cut_ns
     return rows;
 }
 
+// The profiles that share a room, and what they have in common that give up their oldest.
+struct room {
+    const char *which; // a condition of SQL
+    const char *of;
+    int64_t rows;
+};
+
+// Deletes the oldest profile of those that have most in a room that is too full. Returns its rows.
+static int64_t delete_most(struct store *s, const struct room *room) {
+    char sql[640];
+    snprintf(sql, sizeof sql, "SELECT sum(rows) FROM profile_rows WHERE %s", room->which);
+    if (store_integer(s, sql, 0) <= room->rows) {
+        return 0;
+    }
+    snprintf(sql, sizeof sql,
+             "SELECT id, rows FROM profile_rows WHERE %s AND (%s) = (SELECT %s FROM profile_rows "
+             "WHERE %s GROUP BY %s ORDER BY sum(rows) DESC LIMIT 1) ORDER BY end_ns, id LIMIT 1",
+             room->which, room->of, room->of, room->which, room->of);
+    return delete_profile(s, sql, 0);
+}
+
 // A profile a step: of one with many rows it takes as long as some seconds' statistics.
 static bool expire_profiles(struct store *s, int64_t now_s) {
+    static const struct room rooms[] = {
+        {"label = '' AND kind = 0", "node_id", RETENTION_PROFILE_ROWS},
+        {"label = '' AND kind <> 0", "node_id", RETENTION_PROFILE_ROWS},
+        {"label <> ''", "node_id, label", RETENTION_LABELLED_ROWS}};
     int64_t cut_ns = time_of_seconds(now_s - RETENTION_PROFILES_S);
     if (delete_profile(
             s, "SELECT id, rows FROM profile_rows WHERE end_ns < ?1 ORDER BY end_ns LIMIT 1",
             cut_ns) > 0) {
         return true;
     }
-    return store_integer(s, "SELECT sum(rows) FROM profile_rows", 0) > RETENTION_PROFILE_ROWS &&
-           delete_profile(s,
-                          "SELECT id, rows FROM profile_rows WHERE node_id = (SELECT node_id FROM "
-                          "profile_rows GROUP BY node_id ORDER BY sum(rows) DESC LIMIT 1) "
-                          "ORDER BY end_ns LIMIT 1",
-                          0) > 0;
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        if (delete_most(s, &rooms[i]) > 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 // -- notes ----------------------------------------------------------------------------------------

@@ -22,9 +22,14 @@
 
 // Profiles, from their end: to compare with last week.
 #define RETENTION_PROFILES_S (7LL * 86400)
-// Rows of all profiles together, some 25 bytes each: 0.5 GB. The oldest go first, of the node that
-// has most.
+// Rows of all profiles of a kind that somebody asked for, some 25 bytes each: 0.5 GB. The oldest go
+// first, of the node that has most.
 #define RETENTION_PROFILE_ROWS 20000000
+#define RETENTION_ROW_BYTES 25
+// Those of all that come by themselves, and so have a label: 1.5 GB, two days of eight nodes
+// whose stacks are sampled for ever. The oldest go first, of the node and label that have most: a
+// sampler pushes out what is its own.
+#define RETENTION_LABELLED_ROWS 60000000
 
 // Notes, from when they are of (NOTE_KEPT_S): as long as the longest statistics. Not more than this
 // many, some 100 bytes each; the oldest go first.

@@ -20,6 +20,8 @@
 // while it is written, have theirs of it: meanwhile half as many requests may be open.
 #define LIMIT_MB_REQUESTS 200
 #define LIMIT_MB_PROFILES 85
+// Runs of stack sampling that stand for ever, and a profile of one while it is written.
+#define LIMIT_MB_STANDING 100
 // Two sets of statistics, one gathered while the other is written: rows, those of _other and _total
 // too, histograms, the ledger, paths, kept requests.
 #define LIMIT_MB_STATISTICS 170
@@ -35,8 +37,8 @@
 // 30, and some 40 KB for each of LIMIT_CONNECTIONS.
 #define LIMIT_MB_REST 58
 #define LIMIT_MB                                                                                   \
-    (LIMIT_MB_REQUESTS + LIMIT_MB_STATISTICS + LIMIT_MB_KEPT + LIMIT_MB_NODES + LIMIT_MB_WATCHED + \
-     LIMIT_MB_CONNECTIONS + LIMIT_MB_REST)
+    (LIMIT_MB_REQUESTS + LIMIT_MB_STANDING + LIMIT_MB_STATISTICS + LIMIT_MB_KEPT +                 \
+     LIMIT_MB_NODES + LIMIT_MB_WATCHED + LIMIT_MB_CONNECTIONS + LIMIT_MB_REST)
 
 // -- streams --------------------------------------------------------------------------------------
 
@@ -257,6 +259,13 @@
 #define LIMIT_SAMPLE_FRAMES 10000u
 #define LIMIT_SAMPLE_STACKS 20000u
 #define LIMIT_SAMPLE_PROCESSES 5000u
+// Runs that stand for ever, of as many nodes. Their profiles have so many bytes of looks, so many
+// names, and as many stacks and processes as a shim may number; at seven eighths of that they go on
+// in another one, or after the seconds that were asked for, these at most.
+#define LIMIT_STANDING_RUNS 8u
+#define LIMIT_SLICE_BYTES (4u << 20)
+#define LIMIT_SLICE_NAMES 8000u
+#define LIMIT_SLICE_SECONDS 43200
 // Columns and rows of a heat map of them: more than a screen has, in 10 MB.
 #define LIMIT_HEAT_COLUMNS 2000u
 #define LIMIT_HEAT_ROWS 100u

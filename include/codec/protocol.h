@@ -64,7 +64,8 @@
 //     full_missed     id, processes [{pid, name}]: the answer to full_more, those that had no flag
 //     full_named      id, processes [{pid, name}]: the answer to full_names, those that are there
 //     stacks          name, label, and the fields of stacks below but id: the node itself wants its
-//                     stacks sampled, one at a time; answered by stacks_kept
+//                     stacks sampled, one at a time, and beside it one with slice_s; answered by
+//                     stacks_kept
 //     stacks_started  id, at, text (for people, or empty): stack sampling has begun
 //     stacks_taken    id, at, bytes (sample_records.h), and since it began: samples, unchanged,
 //                     unanswered, held_ms, late_ms, cost_us; processes: that it looks at now
@@ -92,11 +93,14 @@
 //     full_more       id, processes [{pid}]: requests go through these, too
 //     full_names      id, processes [{pid}]: what are these called?
 //     flamed          as to a tool, of the full trace that the node has wanted
-//     stacks_kept     likewise, of the stack sampling
+//     stacks_kept     likewise, of the stack sampling, with slice_s; of one that stands when it
+//                     stands no longer
 //     stacks          id, seconds (0: until it is told to stop), hz, top, by, every_ms, budget_ppm,
-//                     registered [{name}], processes [{pid}], application: sample stacks; answered
+//                     registered [{name}], processes [{pid}], application, slice_s (0, or the run
+//                     stands for ever and leaves backtrace_depth alone): sample stacks; answered
 //                     by stacks_started or stacks_stopped
 //     stacks_stop     id
+//     stacks_anew     id: a stacks_taken is to begin with the record that numbers begin anew
 //     bye             reason
 //
 // And between a tool (role "tool": protocol, version) and the collector, which welcomes and pings
@@ -193,6 +197,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_FLAMED "flamed"           // to tools, too
 #define CONTROL_STACKS "stacks"           // to a shim, and from tools and shims
 #define CONTROL_STACKS_STOP "stacks_stop" // likewise
+#define CONTROL_STACKS_ANEW "stacks_anew"
 #define CONTROL_BYE "bye"
 // tool -> collector; steer, flame and note, too
 #define CONTROL_NODES "nodes"
@@ -329,9 +334,11 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_SELF_US "self_us"
 #define FIELD_SESSION "session"
 #define FIELD_SINCE "since"
+#define FIELD_SLICE_S "slice_s"
 #define FIELD_SLOW "slow"
 #define FIELD_SLOW_THRESHOLD_US "slow_threshold_us"
 #define FIELD_SPANS "spans"
+#define FIELD_STACKS "stacks"
 #define FIELD_START_US "start_us"
 #define FIELD_STARTED_AT "started_at"
 #define FIELD_STATE "state"

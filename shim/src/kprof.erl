@@ -35,6 +35,7 @@
     option/0,
     flame_options/0,
     sample_options/0,
+    sampling_options/0,
     label/0,
     identity_fun/0,
     stats_dumper/0,
@@ -105,6 +106,7 @@
     | {secret, binary()}
     | {tls, false | tls()}
     | {sample, {one_in, pos_integer()} | {per_second, pos_integer()}}
+    | {sampling, false | sampling_options()}
     | {sample_weights, #{identity() => number()}}
     | {force_header, Name :: text() | {Name :: text(), PerSecond :: 1..1000}}
     | {flame_header, Name :: text(), Secret :: any | text()}
@@ -141,6 +143,21 @@
     label => text()
 }.
 %% See {@link sample/1}.
+
+-type sampling_options() :: #{
+    hz => pos_integer(),
+    top => pos_integer(),
+    by => reductions | memory | message_queue_len | binary,
+    every_ms => pos_integer(),
+    budget => number(),
+    registered => [text()],
+    pids => [pid()],
+    application => text(),
+    name => text(),
+    label => text(),
+    slice => pos_integer()
+}.
+%% See {@link start_trace/1}.
 
 -define(OFF_OR(Slots, OneIn, Off, On),
     case persistent_term:get(kprof_slots, undefined) of
@@ -215,6 +232,15 @@ unload() ->
 %% <li>`{sample, {one_in, N}}', default 1: one request in N gets a token. `{sample, {per_second,
 %% R}}': at most R requests a second do, in bursts of a tenth of a second's worth; not for entry
 %% functions.</li>
+%% <li>`{sampling, #{}}': looks at the stacks of the busiest processes all the time, whether
+%% requests are traced or not, with the options of {@link sample/1} but `seconds'. Usual are 5 looks
+%% a second (`hz') at each of 20 processes (`top'), chosen anew every 10 seconds (`every_ms'), and
+%% half a percent of one processor (`budget'): some 100 MB a day in the database. It goes on in
+%% another profile after an hour (`slice', in seconds, from 5 to 43200), or where one is full. Its
+%% profiles are kept under the label `always' (`label'), which have room of their own.
+%% `backtrace_depth' stays as it is, so stacks have 8 frames unless the node has set another number;
+%% deeper ones are told as cut. Beside it {@link sample/1}, `kprof sample' and `kprof top' work as
+%% ever. Default: false.</li>
 %% <li>`{sample_weights, #{Identity => W}}': a request whose {@link set_token/1} names that identity
 %% counts as W requests to the sampler, so that it is W times as likely to be traced, or never with
 %% 0. W is a number up to a million; without one it is 1. So does one of a web server's helper that
@@ -294,8 +320,8 @@ flame(Options) ->
 %% @doc Looks at the stacks of this node's busiest processes for a while, as `kprof sample NODE'
 %% does, and returns what the collector keeps of it: `profile' is the number by which `kprof flame
 %% --profile NUMBER' draws it; `samples', `unchanged' (looks at processes that had done nothing),
-%% `unanswered', `held_ms', `late_ms', `cost_us' (of processor time) are of the run. Nothing needs to
-%% be traced, `start_trace([{tier_config, []}])' is enough; but there must be a connection to the
+%% `unanswered', `held_ms', `late_ms', `cost_us' (of processor time) are of the run. Nothing needs
+%% to be traced, `start_trace([{tier_config, []}])' is enough; but there must be a connection to the
 %% collector. A node asks for one at a time, and it is sampled by one at a time. It returns when the
 %% profile is kept.
 %% <ul>
@@ -305,8 +331,8 @@ flame(Options) ->
 %% `binary') changed most, chosen anew every 5000 ms.</li>
 %% <li>`registered', `pids': at these instead; `application': at all of this application.</li>
 %% <li>`budget': percent of one processor that it uses at most, 2; else it looks less often.</li>
-%% <li>`name': what the profile is called. `label': profiles with one have room of their own, so that
-%% those which come by themselves push out none that somebody asked for.</li>
+%% <li>`name': what the profile is called. `label': profiles with one have room of their own, so
+%% that those which come by themselves push out none that somebody asked for.</li>
 %% </ul>
 -spec sample(sample_options()) ->
     {ok, #{profile := pos_integer(), atom() => non_neg_integer()}} | {error, term()}.

@@ -20,6 +20,7 @@ check_test_() ->
         ?_assertEqual(
             #{
                 seconds => 60,
+                slice_s => 0,
                 hz => 99,
                 top => 100,
                 by => reductions,
@@ -36,6 +37,7 @@ check_test_() ->
         ?_assertEqual(
             #{
                 seconds => 86400,
+                slice_s => 0,
                 hz => 1,
                 top => 1000,
                 by => message_queue_len,
@@ -53,6 +55,35 @@ check_test_() ->
             {ok, #{application := <<"kernel">>}},
             kprof_sample_options:check(#{application => kernel})
         )
+    ].
+
+standing_test_() ->
+    [
+        ?_assertMatch(
+            {ok, #{
+                seconds := 0,
+                slice_s := 3600,
+                hz := 5,
+                top := 20,
+                every_ms := 10000,
+                budget_ppm := 5000,
+                label := <<"always">>
+            }},
+            kprof_sample_options:standing(#{})
+        ),
+        ?_assertMatch(
+            {ok, #{slice_s := 5, label := <<"shop">>}},
+            kprof_sample_options:standing(#{slice => 5, label => shop})
+        ),
+        ?_assertMatch({error, {bad_option, _}}, kprof_sample_options:standing(#{seconds => 5})),
+        ?_assertMatch({error, {bad_option, _}}, kprof_sample_options:check(#{slice => 5})),
+        ?_assertMatch(
+            {error, {bad_value, slice, _, _}}, kprof_sample_options:standing(#{slice => 4})
+        ),
+        ?_assertMatch(
+            {error, {bad_value, slice, _, _}}, kprof_sample_options:standing(#{slice => 43201})
+        ),
+        ?_assertEqual({error, {bad_sample, true}}, kprof_sample_options:standing(true))
     ].
 
 bad_test_() ->
@@ -101,7 +132,8 @@ answer_test_() ->
     end,
     [
         ?_assertEqual(
-            {ok, maps:merge(kprof_sampler:no_totals(), #{profile => 7, samples => 12})}, Told(Kept)
+            {ok, maps:merge(kprof_sampler:no_totals(), #{profile => 7, samples => 12})},
+            Told(Kept)
         ),
         ?_assertEqual({error, {no_profile, "there was nothing to look at"}}, Told(None)),
         ?_assertEqual({error, {no_profile, "it is full"}}, Told(None#{text => <<"it is full">>}))
@@ -114,7 +146,7 @@ ask_test() ->
     }),
     {ok, Wanted} = kprof_sample_options:check(#{seconds => 1}),
     Ref = make_ref(),
-    {ok, One} = kprof_sample:ask({self(), Ref}, Wanted, Control, kprof_sample:new()),
+    {ok, One} = kprof_sample:ask({self(), Ref}, Wanted, Control, kprof_sample:new(undefined)),
     ?assertEqual(
         {error, sample_runs}, kprof_sample:ask({self(), make_ref()}, Wanted, Control, One)
     ),
@@ -124,3 +156,42 @@ ask_test() ->
     after 5000 -> error(no_answer)
     end,
     ?assertMatch({ok, _}, kprof_sample:ask({self(), Ref}, Wanted, Control, None)).
+
+%% The one that stands is asked for once, and again some time after it is over, could not be, or was
+%% not answered; at once with another connection.
+stand_test() ->
+    Mock = kprof_mock_collector:start(),
+    {ok, Control} = kprof_control:connect(
+        kprof_control:new(#{
+            collector => {"127.0.0.1", {127, 0, 0, 1}, kprof_mock_collector:port(Mock)},
+            secret => undefined,
+            tls => undefined
+        })
+    ),
+    {ok, Wanted} = kprof_sample_options:standing(#{}),
+    Stand = fun(Times, S) ->
+        lists:foldl(fun(Now, S1) -> kprof_sample:stand(Now, Control, S1) end, S, Times)
+    end,
+    Over = #{slice_s => 3600, profile => 0, reason => <<"error">>, text => <<"it is full">>},
+    None = kprof_sample:new(undefined),
+    ?assertEqual(None, Stand([0, 100000], None)),
+    %% asked: at 0
+    One = Stand([0, 1000, 29999], kprof_sample:new(Wanted)),
+    Stands = Stand([100000], kprof_sample:begun(#{slice_s => 3600}, One)),
+    ?assertEqual(One, kprof_sample:begun(#{slice_s => 0}, One)),
+    %% at 260000
+    Again = Stand([200001, 259999, 260000, 261000], kprof_sample:kept(200000, Over, Stands)),
+    %% at 360000, as it was not answered
+    Late = Stand([300000, 359999, 360000, 361000], Again),
+    %% at once
+    _ = Stand([362000], kprof_sample:lost(Late)),
+    ?assertEqual(
+        kprof_sample:none_more(Late), Stand([500000], kprof_sample:none_more(Late))
+    ),
+    ok = kprof_control:told(kprof_protocol:note(info, "last"), Control),
+    _ = kprof_mock_collector:wait_control(Mock, <<"note">>),
+    Asked = [M || #{<<"type">> := <<"stacks">>} = M <- kprof_mock_collector:control(Mock)],
+    ?assertEqual(4, length(Asked)),
+    ?assertMatch(#{<<"slice_s">> := 3600, <<"label">> := <<"always">>}, hd(Asked)),
+    _ = kprof_control:close(Control),
+    kprof_mock_collector:stop(Mock).

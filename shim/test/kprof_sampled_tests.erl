@@ -106,7 +106,12 @@ items() ->
 pids(N) ->
     [spawn(fun() -> ok end) || _ <- lists:seq(1, N)].
 
+%% Of all batches.
 read(R) ->
-    {Bytes, _} = kprof_stack_records:take(kprof_stack_records:close(R)),
-    {Records, _} = kprof_stack_reader:read(Bytes, kprof_stack_reader:new()),
-    Records.
+    read(kprof_stack_records:take(kprof_stack_records:close(R)), kprof_stack_reader:new()).
+
+read(none, _) ->
+    [];
+read({Bytes, R}, Reader) ->
+    {Records, Next} = kprof_stack_reader:read(Bytes, Reader),
+    Records ++ read(kprof_stack_records:take(R), Next).

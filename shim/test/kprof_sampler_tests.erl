@@ -20,7 +20,8 @@ sampler_test_() ->
             {"the busiest are found", fun busiest/0},
             {"the budget is kept", fun budget/0},
             {"an owner that does not go on", fun slow_owner/0},
-            {"killed with its owner", fun killed/0}
+            {"killed with its owner", fun killed/0},
+            {"one that stands for ever, beside another", fun stands/0}
         ]
     ].
 
@@ -283,6 +284,46 @@ killed() ->
      || Ref <- Refs
     ],
     ?assertEqual(8, erlang:system_flag(backtrace_depth, 8)).
+
+%% It leaves the depth alone, tells what is cut by that, and tells all anew when it is asked to.
+stands() ->
+    process_flag(trap_exit, true),
+    ?assertEqual(8, kprof_depth:current()),
+    Pids = [spawn_link(?MODULE, deep, [N, even]) || N <- [5, 40]],
+    Wanted = wanted(#{processes => Pids, slice_s => 3600}),
+    {ok, Sampler, _, _} = kprof_sampler:start_link(Wanted),
+    ok = kprof_sampler:go(Sampler),
+    Pid = kprof_sampler:pid(Sampler),
+    Batch = fun() ->
+        receive
+            {kprof_sampler, Pid, {taken, _, Bytes, _}} ->
+                ok = kprof_sampler:acknowledge(Sampler),
+                Bytes
+        end
+    end,
+    First = Batch(),
+    ?assertEqual(8, kprof_depth:current()),
+    {Records, _} = kprof_stack_reader:read(First, kprof_stack_reader:new()),
+    Stacks = lists:usort([Stack || #{stack := Stack} <- kprof_stack_reader:samples(Records)]),
+    ?assertMatch([{cut, _}, {whole, _}], Stacks),
+    ?assertEqual([8, 6], [length(Frames) || {_, Frames} <- Stacks]),
+    ok = kprof_sampler:anew(Sampler),
+    %% a reader that knows nothing of what came before
+    Anew = (fun Until() ->
+        case Batch() of
+            <<12, _/binary>> = Bytes -> Bytes;
+            _ -> Until()
+        end
+    end)(),
+    {Told, _} = kprof_stack_reader:read(Anew, kprof_stack_reader:new()),
+    ?assertEqual(
+        lists:sort([text(P) || P <- Pids]),
+        lists:usort([P || #{process := #{pid := P}} <- kprof_stack_reader:samples(Told)])
+    ),
+    ?assertMatch(#{reason := done}, run(#{processes => Pids}, 1)),
+    ?assertEqual(8, kprof_depth:current()),
+    ok = kprof_sampler:kill(Sampler),
+    lists:foreach(fun end_of/1, Pids).
 
 text(Pid) ->
     list_to_binary(pid_to_list(Pid)).

@@ -225,3 +225,7 @@ bool sample_taker_take(struct sample_taker *t, struct slice records) {
     }
     return !c.failed;
 }
+
+uint64_t sample_taker_us(const struct sample_taker *t) {
+    return t->us;
+}

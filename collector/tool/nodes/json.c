@@ -33,6 +33,12 @@ static void put_counts(struct json *j, const struct node_row *row) {
     json_key_int(j, "off_ms", row->off_ms);
     json_key_int(j, "lowered_ms", row->lowered_ms);
     json_key_int(j, "unmarked_calls", row->unmarked_calls);
+    json_key(j, "stacks");
+    if (row->stacks[0]) {
+        json_text(j, row->stacks);
+    } else {
+        json_null(j);
+    }
 }
 
 static void put_history(struct json *j, const struct node_row *row) {

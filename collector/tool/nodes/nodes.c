@@ -37,6 +37,7 @@ const char nodes_help[] =
     "trips, requests_per_s, and since the collector started: complete, incomplete, expired,\n"
     "unsampled, messages, dropped_messages, decode_errors, off_ms, lowered_ms;\n"
     "unmarked_calls, of tiers, while nothing has begun a request (0 as soon as something has);\n"
+    "stacks: what samples its stacks now, as a text, null when nothing does;\n"
     "and history, a list of at (UTC) and text, oldest first.\n"
     "\n"
     "Exit status: 0, 1 when the collector cannot be reached or knows no such node, 2 when the\n"
@@ -121,6 +122,7 @@ static void take_node(struct control_map m, struct node_row *row) {
     take_text(m, FIELD_OTP, row->otp, sizeof row->otp);
     take_text(m, FIELD_VERSION, row->version, sizeof row->version);
     take_text(m, FIELD_STATE, row->state, sizeof row->state);
+    take_text(m, FIELD_STACKS, row->stacks, sizeof row->stacks);
     control_get_bool(m, FIELD_CONNECTED, &row->connected);
     row->has_clock = control_get_int(m, FIELD_CLOCK_OFFSET_US, &row->clock_offset_us);
     control_get_number(m, FIELD_REQUESTS_PER_S, &row->requests_per_s);

@@ -10,7 +10,13 @@
 #include "net/client.h"
 #include "tool/node.h"
 
-enum { NODE_TEXT = 240, NODE_WORD = 64, NODE_TIME = 40, NODES_PATH_BYTES = 4096 };
+enum {
+    NODE_TEXT = 240,
+    NODE_WORD = 64,
+    NODE_TIME = 40,
+    NODE_STACKS = 640,
+    NODES_PATH_BYTES = 4096
+};
 
 struct node_event {
     char at[NODE_TIME]; // UTC
@@ -22,6 +28,7 @@ struct node_row {
     char node[NODE_TEXT];
     char since[NODE_TIME];
     char peer[NODE_WORD], otp[NODE_WORD], version[NODE_WORD], state[NODE_WORD];
+    char stacks[NODE_STACKS]; // what samples them now; empty: nothing does
     bool connected;
     double requests_per_s;
     bool has_clock;

@@ -127,6 +127,9 @@ void nodes_table(const struct node_row *rows, uint32_t count, bool history, int6
         fill(&rows[k], &names, now, cells);
         put_line(cells, widths, out);
         put_unmarked(&rows[k], out);
+        if (rows[k].stacks[0]) {
+            buffer_printf(out, "   stacks are sampled %s\n", rows[k].stacks);
+        }
         if (history) {
             put_history(&rows[k], out);
         }

@@ -13,3 +13,5 @@ struct sample_taker *sample_taker_new(struct profile *p);
 void sample_taker_free(struct sample_taker *t);
 // Takes some records. False when they are none, or name what was never told: no more may be taken.
 bool sample_taker_take(struct sample_taker *t, struct slice records);
+// The time that the records have come to, µs from the begin of those that it has taken.
+uint64_t sample_taker_us(const struct sample_taker *t);

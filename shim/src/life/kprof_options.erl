@@ -23,6 +23,7 @@
     secret := kprof_auth:secret() | undefined,
     tls := kprof_tls:options() | undefined,
     sample := kprof_sampling:asked(),
+    sampling := undefined | kprof_sample_options:wanted(),
     weights := #{binary() => number()},
     force_header := undefined | {binary(), pos_integer()},
     flame_header := undefined | kprof_flame_header:header(),
@@ -33,7 +34,7 @@
 }.
 %% force_header: its name in lower case, and how many requests a second it may force. collector: the
 %% host as text, as gen_tcp takes it, and the port. leader: where print_calls prints. flags: what
-%% processes are traced for besides while they work for a request.
+%% processes are traced for besides while they work for a request. sampling: of stacks, for ever.
 
 %% @doc Checks options. Loads the tiers' modules if they are not loaded yet; changes nothing else. A
 %% module that cannot be loaded is no error: it may come later.
@@ -73,6 +74,7 @@ check(Options) ->
             secret => secret(maps:get(secret, Checked), maps:get(secret_file, Checked)),
             tls => tls(maps:get(tls, Checked)),
             sample => Sample,
+            sampling => maps:get(sampling, Checked),
             weights => Weights,
             force_header => maps:get(force_header, Checked),
             flame_header => maps:get(flame_header, Checked),
@@ -97,6 +99,7 @@ defaults() ->
         secret_file => undefined,
         tls => false,
         sample => {one_in, 1},
+        sampling => false,
         sample_weights => #{},
         force_header => undefined,
         flame_header => undefined,
@@ -162,6 +165,13 @@ value(sample, V) ->
     kprof_sampling:is_asked(V) orelse
         bad(sample, V, "{one_in, N} with N from 1 on, or {per_second, R} with R from 1 to 1000000"),
     V;
+value(sampling, false) ->
+    undefined;
+value(sampling, Options) ->
+    case kprof_sample_options:standing(Options) of
+        {ok, Wanted} -> Wanted;
+        {error, Reason} -> throw(Reason)
+    end;
 value(sample_weights, Weights) when is_map(Weights), map_size(Weights) =< ?MAX_WEIGHTS ->
     maps:fold(fun(Identity, W, Acc) -> Acc#{weighted(Identity, W) => W} end, #{}, Weights);
 value(sample_weights, V) ->

@@ -1,35 +1,53 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The options of {@link kprof:sample/1}, as fields of the message to the collector.
+%% @doc The options of {@link kprof:sample/1}, and of the option `sampling' of {@link
+%% kprof:start_trace/1}, as fields of the message to the collector.
 -module(kprof_sample_options).
 
--export([check/1]).
+-export([check/1, standing/1]).
 
 -export_type([wanted/0]).
 
-% as LIMIT_SAMPLE_SECONDS of the collector
+% as LIMIT_SAMPLE_SECONDS and LIMIT_SLICE_SECONDS of the collector
 -define(MOST_SECONDS, 86400).
+-define(MOST_SLICE, 43200).
+-define(LEAST_SLICE, 5).
 -define(MOST_PIDS, 100).
 -define(WHOM, "processes (registered, pids) or an application, not both").
 
--type wanted() :: #{seconds := non_neg_integer(), atom() => kprof_msgpack:value()}.
-%% The fields of the message to the collector.
+-type wanted() :: #{
+    seconds := non_neg_integer(), slice_s := non_neg_integer(), atom() => kprof_msgpack:value()
+}.
+%% The fields of the message to the collector. slice_s: of a run that stands for ever, in profiles
+%% of so many seconds; else 0.
 
-%% @doc Checks them.
+%% @doc Checks those of a run that ends.
 -spec check(term()) -> {ok, wanted()} | {error, term()}.
-check(Options) when is_map(Options) ->
-    case kprof_option_map:check(Options, usual(), fun value/2) of
+check(Options) ->
+    checked(Options, usual()).
+
+%% @doc Checks those of a run that stands for ever.
+-spec standing(term()) -> {ok, wanted()} | {error, term()}.
+standing(Options) ->
+    checked(Options, usual_standing()).
+
+checked(Options, Usual) when is_map(Options) ->
+    case kprof_option_map:check(Options, Usual, fun value/2) of
         {ok, #{application := Application, registered := Names, pids := Pids} = Given} when
             Application =:= <<>>; Names =:= [], Pids =:= []
         ->
-            {ok, (maps:without([pids, budget], Given))#{
-                processes => Pids, budget_ppm => maps:get(budget, Given)
-            }};
+            {ok,
+                (maps:without([pids, budget, slice], Given))#{
+                    seconds => maps:get(seconds, Given, 0),
+                    slice_s => maps:get(slice, Given, 0),
+                    processes => Pids,
+                    budget_ppm => maps:get(budget, Given)
+                }};
         {ok, #{application := Application}} ->
             {error, {bad_value, application, Application, ?WHOM}};
         Error ->
             Error
     end;
-check(Options) ->
+checked(Options, _) ->
     {error, {bad_sample, Options}}.
 
 %% As `kprof sample' has them.
@@ -48,8 +66,22 @@ usual() ->
         label => <<>>
     }.
 
+%% A hundred looks a second: each takes some 12 bytes, so a day of them takes 100 MB with their
+%% stacks, half of what a node may fill; and an hour has 360,000 of them.
+usual_standing() ->
+    (maps:remove(seconds, usual()))#{
+        hz => 5,
+        top => 20,
+        every_ms => 10000,
+        budget => 0.5,
+        label => always,
+        slice => 3600
+    }.
+
 value(seconds, V) ->
     kprof_option_map:number(seconds, 1, ?MOST_SECONDS, V);
+value(slice, V) ->
+    kprof_option_map:number(slice, ?LEAST_SLICE, ?MOST_SLICE, V);
 value(Key, V) when Key =:= hz; Key =:= top ->
     kprof_option_map:number(Key, 1, 1000, V);
 value(by, By) when

@@ -40,14 +40,14 @@
     ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
     full = kprof_full_traces:new() :: kprof_full_traces:full_traces(),
     stacks = kprof_stacks:new() :: kprof_stacks:stacks(),
-    samples = kprof_sample:new() :: kprof_sample:samples(),
+    samples :: kprof_sample:samples(),
     asks :: kprof_asks:asks()
 }).
 -opaque trace() :: #trace{}.
 
 %% @doc A trace with these options, neither connected nor armed.
 -spec new(kprof_slots:slots(), kprof_options:options()) -> trace().
-new(Slots, #{sample := Asked, identity_f := Fun} = Options) ->
+new(Slots, #{sample := Asked, sampling := Standing, identity_f := Fun} = Options) ->
     %% what hands things on to the user is there before new processes are traced
     #trace{
         slots = Slots,
@@ -55,6 +55,7 @@ new(Slots, #{sample := Asked, identity_f := Fun} = Options) ->
         control = kprof_control:new(Options),
         tiers = kprof_tiers:new(Options),
         sampling = kprof_sampling:new(Asked),
+        samples = kprof_sample:new(Standing),
         asks = kprof_asks:new(Fun),
         outlets = kprof_outlets:start(Options)
     }.
@@ -150,9 +151,11 @@ wanted(#trace{ledger = Ledger} = T) ->
 
 %% @doc Stops for good. What was sent arrives.
 -spec stop(trace()) -> ok.
-stop(#trace{stacks = Stacks} = T0) ->
+stop(#trace{stacks = Stacks, samples = Samples} = T0) ->
     _ = kprof_stacks:close(around(T0), Stacks),
-    T = wind_down(T0#trace{stacks = kprof_stacks:new()}),
+    T = wind_down(T0#trace{
+        stacks = kprof_stacks:new(), samples = kprof_sample:none_more(Samples)
+    }),
     _ = clock(T),
     ok = kprof_control:told(
         kprof_protocol:stopped(stopped, "stop_trace was called"), T#trace.control
@@ -290,13 +293,19 @@ message({full_names, Id, Processes}, T) ->
     T;
 message({flamed, Told}, #trace{full = Full} = T) ->
     T#trace{full = kprof_full_traces:flamed(Told, Full)};
-message({stacks, Wanted}, #trace{stacks = Stacks} = T) ->
-    T#trace{stacks = kprof_stacks:wanted(Wanted, around(T), Stacks)};
+message({stacks, Wanted}, #trace{stacks = Stacks, samples = Samples} = T) ->
+    T#trace{
+        samples = kprof_sample:begun(Wanted, Samples),
+        stacks = kprof_stacks:wanted(Wanted, around(T), Stacks)
+    };
 message({stacks_stop, Id}, #trace{stacks = Stacks} = T) ->
     ok = kprof_stacks:stop(Id, Stacks),
     T;
+message({stacks_anew, Id}, #trace{stacks = Stacks} = T) ->
+    ok = kprof_stacks:anew(Id, Stacks),
+    T;
 message({stacks_kept, Told}, #trace{samples = Samples} = T) ->
-    T#trace{samples = kprof_sample:kept(Told, Samples)};
+    T#trace{samples = kprof_sample:kept(now_ms(), Told, Samples)};
 message({disarm, Function, Reason}, T) ->
     take_off(Function, Reason, T);
 message({stale, Tier, Label}, #trace{watch = Watch} = T) ->
@@ -514,8 +523,8 @@ stale(#trace{slots = Slots, sampling = Sampling, tiers = Tiers, watch = Before} 
             Changed#trace{watch = kprof_watch:changed(Now, now_ms(), Watch)}
     end.
 
-%% @doc Every second: tells the collector the time, and what stands in its ledger. Nothing while
-%% there is no connection.
+%% @doc Every second: tells the collector the time, and what stands in its ledger, and asks for the
+%% stack sampling that stands for ever, if it does not. Nothing while there is no connection.
 -spec clock(trace()) -> {ok, trace()} | {error, term()}.
 clock(#trace{slots = Slots, control = Control} = T0) ->
     case kprof_control:is_connected(Control) of
@@ -523,7 +532,9 @@ clock(#trace{slots = Slots, control = Control} = T0) ->
             T = T0#trace{tiers = kprof_tiers:count_left_out(Slots, T0#trace.tiers)},
             Counted = kprof_ledger:count(now_ms(), T#trace.ledger),
             case kprof_telling:clock(Slots, Counted, T#trace.watch, Control) of
-                {ok, Ledger, Watch} -> {ok, T#trace{ledger = Ledger, watch = Watch}};
+                {ok, Ledger, Watch} ->
+                    Samples = kprof_sample:stand(now_ms(), Control, T#trace.samples),
+                    {ok, T#trace{ledger = Ledger, watch = Watch, samples = Samples}};
                 {error, _} = Error -> Error
             end;
         false ->

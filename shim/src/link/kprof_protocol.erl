@@ -34,7 +34,7 @@
     | {full_more | full_names, Id :: term(), Processes :: [binary()]}
     | {flamed, kprof_flame:flamed()}
     | {stacks, kprof_stacks:wanted()}
-    | {stacks_stop, Id :: term()}
+    | {stacks_stop | stacks_anew, Id :: term()}
     | {stacks_kept, kprof_sample:told()}
     | {other, Type :: term()}.
 %% One of the collector's. `other' is nothing that the shim knows, or not as it knows it.
@@ -106,6 +106,7 @@ told(<<"stacks">>, #{<<"id">> := Id} = Map) when is_integer(Id) ->
         top => within(1, 1000, 100, <<"top">>, Map),
         by => by(maps:get(<<"by">>, Map, <<"reductions">>)),
         every_ms => within(100, 3600000, 5000, <<"every_ms">>, Map),
+        slice_s => count(<<"slice_s">>, Map),
         budget_ppm => within(1000, 500000, 20000, <<"budget_ppm">>, Map),
         registered => texts(<<"registered">>, <<"name">>, Map),
         processes => texts(<<"processes">>, <<"pid">>, Map),
@@ -113,10 +114,12 @@ told(<<"stacks">>, #{<<"id">> := Id} = Map) when is_integer(Id) ->
     }};
 told(<<"stacks_stop">>, #{<<"id">> := Id}) ->
     {stacks_stop, Id};
+told(<<"stacks_anew">>, #{<<"id">> := Id}) ->
+    {stacks_anew, Id};
 told(<<"stacks_kept">>, #{<<"profile">> := Profile} = Map) when
     is_integer(Profile), Profile >= 0
 ->
-    {stacks_kept, kept(Profile, maps:keys(kprof_sampler:no_totals()), Map)};
+    {stacks_kept, kept(Profile, [slice_s | maps:keys(kprof_sampler:no_totals())], Map)};
 told(Type, _) ->
     {other, Type}.
 
@@ -337,7 +340,8 @@ full_named(Id, Processes) ->
 named(Processes) ->
     [#{pid => Pid, name => text(Name)} || {Pid, Name} <- Processes].
 
-%% @doc This node wants a run of stack sampling; `Fields' are {@link kprof_sample_options:check/1}'s.
+%% @doc This node wants a run of stack sampling; `Fields' are those of {@link
+%% kprof_sample_options:check/1}.
 -spec stacks(map()) -> message().
 stacks(Fields) ->
     Fields#{type => stacks}.

@@ -5,7 +5,7 @@
 %% ends them.
 -module(kprof_depth).
 
--export([deepen/1, keeper/1, restore/1, keeper_gone/1]).
+-export([current/0, deepen/1, keeper/1, restore/1, keeper_gone/1]).
 
 -export_type([depth/0]).
 
@@ -14,6 +14,22 @@
 -define(PATIENCE_MS, 5000).
 
 -opaque depth() :: {Keeper :: pid(), Before :: pos_integer()}.
+
+%% @doc How deep they are, as this process sees its own, which it makes deeper for that.
+-spec current() -> pos_integer().
+current() ->
+    down(?DEPTH).
+
+%% Two that call each other, as a function that calls itself is one frame however often it does.
+down(0) ->
+    {_, Stack} = process_info(self(), current_stacktrace),
+    length(Stack);
+down(N) ->
+    % no last call
+    max(1, up(N - 1)).
+
+up(0) -> down(0);
+up(N) -> max(1, down(N - 1)).
 
 %% @doc Deepens stacks until {@link restore/1}, or until one of these processes ends. Waits until
 %% nobody else does. The caller is to monitor the keeper, and to call {@link keeper_gone/1} when it

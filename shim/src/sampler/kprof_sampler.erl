@@ -17,7 +17,8 @@
 %% 100 processes at a time, and wakes less often where the budget is short.
 -module(kprof_sampler).
 
--export([start_link/1, go/1, stop/1, kill/1, acknowledge/1, pid/1, processes/1, no_totals/0]).
+-export([start_link/1, go/1, stop/1, anew/1, kill/1, acknowledge/1]).
+-export([pid/1, processes/1, no_totals/0]).
 
 -export_type([sampler/0, told/0, totals/0]).
 
@@ -56,8 +57,9 @@
 -record(s, {
     owner :: pid(),
     wanted :: kprof_stacks:wanted(),
-    depth :: kprof_depth:depth(),
-    keeper :: pid(),
+    % none: stacks are as deep as the node has them
+    depth :: none | kprof_depth:depth(),
+    keeper :: none | pid(),
     clock :: kprof_sampler_clock:clock(),
     questions :: kprof_questions:questions(),
     records :: kprof_stack_records:records(),
@@ -139,6 +141,12 @@ stop({Pid, _}) ->
     Pid ! {kprof_sampler, stop},
     ok.
 
+%% @doc Has it tell anew what it tells once, from now on.
+-spec anew(sampler()) -> ok.
+anew({Pid, _}) ->
+    Pid ! {kprof_sampler, anew},
+    ok.
+
 %% @doc The batch is on its way.
 -spec acknowledge(sampler()) -> ok.
 acknowledge({Pid, _}) ->
@@ -190,10 +198,8 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
     Questions = kprof_questions:start_link(),
     Clock = kprof_sampler_clock:start_link(TickMs),
     Cost = kprof_sample_cost:new(hd(kprof_questions:processes(Questions))),
-    Depth = kprof_depth:deepen([self(), Owner]),
-    Keeper = kprof_depth:keeper(Depth),
-    _ = erlang:monitor(process, Keeper),
-    Own = [Keeper | kprof_questions:processes(Questions) ++ kprof_sampler_clock:processes(Clock)],
+    {Depth, Keeper, Keepers} = depth(Owner, Wanted),
+    Own = Keepers ++ kprof_questions:processes(Questions) ++ kprof_sampler_clock:processes(Clock),
     At = erlang:monotonic_time(),
     Now = us(),
     Owner ! {kprof_sampler, self(), {ready, At, Own}},
@@ -223,6 +229,15 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
             handed_at = Now
         })
     ).
+
+%% A run that stands for ever leaves the traces of exceptions as they are.
+depth(_, #{slice_s := Slice}) when Slice > 0 ->
+    {none, none, []};
+depth(Owner, _) ->
+    Depth = kprof_depth:deepen([self(), Owner]),
+    Keeper = kprof_depth:keeper(Depth),
+    _ = erlang:monitor(process, Keeper),
+    {Depth, Keeper, [Keeper]}.
 
 -spec next(#s{}) -> no_return().
 next(#s{next_at = At} = S) ->
@@ -262,6 +277,8 @@ message({kprof_sampler, acknowledged}, S) ->
     hand(us(), S#s{out = false});
 message({kprof_sampler, stop}, S) ->
     over(stopped, "", S);
+message({kprof_sampler, anew}, S) ->
+    told_anew(S);
 message({'DOWN', _, process, Keeper, Why}, #s{keeper = Keeper, depth = Depth}) ->
     ok = kprof_depth:keeper_gone(Depth),
     exit({keeper_of_depth, Why});
@@ -351,8 +368,9 @@ unanswered(Pid, #s{sampled = Sampled, records = R, unanswered = N} = S) ->
             S
     end.
 
-answered(look, At, Answers, false, Us, #s{records = R} = S) ->
-    Counted = lists:foldl(fun answer/2, S#s{records = kprof_stack_records:time(At, R)}, Answers),
+answered(look, At, Answers, false, Us, S) ->
+    Records = kprof_stack_records:time(At, as_deep(S)),
+    Counted = lists:foldl(fun answer/2, S#s{records = Records}, Answers),
     Counted#s{looks = S#s.looks + length(Answers), looks_us = S#s.looks_us + Us};
 answered(look, _, _, true, Us, #s{budget = Budget} = S) ->
     S#s{budget = kprof_sample_budget:spend(other, Us, Budget)};
@@ -369,6 +387,10 @@ answered(_, _, Answers, _, Us, #s{busiest = Busiest, budget = Budget} = S) ->
         measured = length(Answers),
         budget = kprof_sample_budget:spend(scan, Us, Budget)
     }.
+
+%% Somebody may have changed the depth, another run of sampling for one.
+as_deep(#s{depth = none, records = R}) -> kprof_stack_records:cut_at(kprof_depth:current(), R);
+as_deep(#s{records = R}) -> R.
 
 answer(Answer, #s{sampled = Sampled0, records = R0, samples = Samples, unchanged = N} = S0) ->
     {What, Sampled, R} = kprof_sampled:answer(Answer, Sampled0, R0),
@@ -546,14 +568,15 @@ look_at(Pids, #s{sampled = Before} = S) ->
     S#s{sampled = Sampled, strangers = Strangers}.
 
 %% The tables of what was told are full: it is told anew.
-bounded(#s{records = R0, sampled = Before} = S) ->
-    case kprof_stack_records:is_full(R0) of
-        true ->
-            {Sampled, R} = kprof_sampled:forget(Before, kprof_stack_records:forget(timed(R0))),
-            S#s{sampled = Sampled, records = R};
-        false ->
-            S
+bounded(#s{records = R} = S) ->
+    case kprof_stack_records:is_full(R) of
+        true -> told_anew(S);
+        false -> S
     end.
+
+told_anew(#s{records = R0, sampled = Before} = S) ->
+    {Sampled, R} = kprof_sampled:forget(Before, kprof_stack_records:forget(timed(R0))),
+    S#s{sampled = Sampled, records = R}.
 
 %% --- handing over ---
 
@@ -588,7 +611,7 @@ totals(S) ->
 %% What there is goes to the owner, one batch after the other, and then the word that it is over.
 -spec over(done | stopped | no_process, unicode:chardata(), #s{}) -> no_return().
 over(Reason, Text, #s{depth = Depth} = S0) ->
-    ok = kprof_depth:restore(Depth),
+    _ = Depth =:= none orelse kprof_depth:restore(Depth),
     ok = end_processes(S0),
     At = erlang:monotonic_time(),
     #s{records = R} = S = told_held(S0),

@@ -6,7 +6,7 @@
 %% All integers are unsigned LEB128. Numbers count from 0 in the order in which things are told.
 %% ```
 %%   1 frame       module, function, each as length and bytes; arity
-%%   2 stack       flags (1: cut at 64 frames), count, numbers of frames, outermost first
+%%   2 stack       flags (1: cut where the node cuts), count, numbers of frames, outermost first
 %%   3 process     pid, name, initial call "m:f/a", application, each as length and bytes.
 %%                 What is learned later is told as another process with the same pid
 %%   4 time        µs since the time record before
@@ -19,12 +19,13 @@
 %%   8 held        µs that the sampler held itself back
 %%   9 late        µs that it came late
 %%  10 gone        process
-%%  12 forget      numbers begin anew
+%%  12 forget      numbers begin anew; a batch begins with it, so that what comes from there on may
+%%                 be kept apart from what came before
 %% '''
 %% The tables are bounded: when one is full ({@link is_full/1}) it is {@link forget/1} that goes on.
 -module(kprof_stack_records).
 
--export([new/1, is_full/1, forget/1, take/1, close/1, is_waiting/1]).
+-export([new/1, cut_at/2, is_full/1, forget/1, take/1, close/1, is_waiting/1]).
 -export([time/2, stack/2, process/2, sample/5, unchanged/3, unanswered/2, gone/2, held/2, late/2]).
 
 -export_type([records/0, described/0, number_of/0, values/0, status/0]).
@@ -32,7 +33,6 @@
 %% No record is longer than 4 KB, names being 255 letters at most: a batch stays below 24 KiB.
 -define(BATCH, 20000).
 -define(TEXT, 255).
--define(CUT, 64).
 %% The collector takes 10,000, 20,000 and 5,000. Who tells looks whether a table is full after 16
 %% answers at most, each of 64 new frames at most.
 -define(MOST_FRAMES, 8900).
@@ -44,6 +44,8 @@
     % the bytes of a stack's record without its first one
     stacks = #{} :: #{binary() => number_of()},
     processes = 0 :: number_of(),
+    % frames: so many has a stack that is cut
+    cut = 64 :: pos_integer(),
     % native; and µs since then as of the last time record
     began :: integer(),
     time = 0 :: non_neg_integer(),
@@ -72,16 +74,22 @@
 new(Began) ->
     #r{began = Began}.
 
+%% @doc Stacks that come are cut at so many frames, not at 64.
+-spec cut_at(pos_integer(), records()) -> records().
+cut_at(Frames, R) ->
+    R#r{cut = Frames}.
+
 %% @doc Whether a table has no room for more.
 -spec is_full(records()) -> boolean().
 is_full(#r{frames = Frames, stacks = Stacks, processes = Processes}) ->
     map_size(Frames) > ?MOST_FRAMES orelse map_size(Stacks) > ?MOST_STACKS orelse
         Processes > ?MOST_PROCESSES.
 
-%% @doc All numbers begin anew, and what was last told of processes is forgotten.
+%% @doc All numbers begin anew, with another batch, and what was last told of processes is
+%% forgotten.
 -spec forget(records()) -> records().
-forget(#r{out = Out} = R) ->
-    put_out(<<Out/binary, 12>>, R#r{frames = #{}, stacks = #{}, processes = 0}).
+forget(#r{out = <<>>} = R) -> R#r{out = <<12>>, frames = #{}, stacks = #{}, processes = 0};
+forget(R) -> forget(close(R)).
 
 %% @doc The first batch that is finished.
 -spec take(records()) -> {binary(), records()} | none.
@@ -113,7 +121,7 @@ stack(Frames, R0) ->
     {Numbers, Count, R} = frames(Frames, R0),
     Flags =
         if
-            Count >= ?CUT -> 1;
+            Count >= R#r.cut -> 1;
             true -> 0
         end,
     Key = <<Flags, (number(Count))/binary, Numbers/binary>>,

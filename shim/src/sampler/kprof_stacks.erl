@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Sampling of stacks as a trace sees it: the collector wants a run, one at a time, and gets
-%% its batches and its end. {@link kprof_sampler} is the process that looks; this is what its owner
-%% does, who alone sends to the collector. A run goes on while the control connection is there,
-%% whether anything is traced or not.
+%% @doc Sampling of stacks as a trace sees it: the collector wants a run, and gets its batches and
+%% its end. {@link kprof_sampler} is the process that looks; this is what its owner does, who alone
+%% sends to the collector. A run goes on while the control connection is there, whether anything is
+%% traced or not. There is one at a time, and beside it one that stands for ever.
 -module(kprof_stacks).
 
--export([new/0, wanted/3, stop/2, event/3, ended/4, close/2, lost/1, processes/1]).
+-export([new/0, wanted/3, stop/2, anew/2, event/3, ended/4, close/2, lost/1, processes/1]).
 
 -export_type([stacks/0, wanted/0, around/0]).
 
@@ -20,6 +20,8 @@
     top := 1..1000,
     by := kprof_busiest:by() | unknown,
     every_ms := pos_integer(),
+    % of one that stands for ever, else 0
+    slice_s := non_neg_integer(),
     budget_ppm := 1000..500000,
     registered := [binary()],
     processes := [binary()],
@@ -33,31 +35,40 @@
 
 -record(run, {
     id :: integer(),
+    % it stands for ever
+    stands :: boolean(),
     sampler :: kprof_sampler:sampler(),
     % as told last
     totals :: kprof_sampler:totals()
 }).
--opaque stacks() :: none | #run{}.
+-opaque stacks() :: [#run{}].
 
 %% @doc No run.
 -spec new() -> stacks().
 new() ->
-    none.
+    [].
 
-%% @doc The sampler's processes, which are not traced.
+%% @doc The samplers' processes, which are not traced.
 -spec processes(stacks()) -> [pid()].
-processes(none) -> [];
-processes(#run{sampler = Sampler}) -> kprof_sampler:processes(Sampler).
+processes(Runs) ->
+    lists:append([kprof_sampler:processes(Sampler) || #run{sampler = Sampler} <- Runs]).
 
 %% @doc The collector wants a run.
 -spec wanted(wanted(), around(), stacks()) -> stacks().
-wanted(#{id := Id}, Around, #run{} = Run) ->
-    ok = refused(Id, error, "its stacks are sampled already: one run at a time", Around),
-    Run;
-wanted(#{id := Id, by := unknown}, Around, none) ->
+wanted(#{id := Id, by := unknown}, Around, Runs) ->
     ok = refused(Id, error, "its shim cannot rank processes by that", Around),
-    none;
-wanted(#{id := Id} = Wanted, #{control := Control, arming := Arming} = Around, none) ->
+    Runs;
+wanted(#{id := Id, slice_s := Slice} = Wanted, Around, Runs) ->
+    Stands = Slice > 0,
+    case [Run || #run{stands = S} = Run <- Runs, S =:= Stands] of
+        [] ->
+            begin_run(Wanted, Stands, Around, Runs);
+        _ ->
+            ok = refused(Id, error, "its stacks are sampled already: one run at a time", Around),
+            Runs
+    end.
+
+begin_run(#{id := Id} = Wanted, Stands, #{control := Control, arming := Arming} = Around, Runs) ->
     case kprof_sampler:start_link(Wanted) of
         {ok, Sampler, At, Text} ->
             Tracer = kprof_arming:tracer(Arming),
@@ -66,10 +77,11 @@ wanted(#{id := Id} = Wanted, #{control := Control, arming := Arming} = Around, n
                     kprof_tracer:leave_out(Tracer, kprof_sampler:processes(Sampler)),
             ok = kprof_control:told(kprof_protocol:stacks_started(Id, At, Text), Control),
             ok = kprof_sampler:go(Sampler),
-            #run{id = Id, sampler = Sampler, totals = kprof_sampler:no_totals()};
+            Totals = kprof_sampler:no_totals(),
+            [#run{id = Id, stands = Stands, sampler = Sampler, totals = Totals} | Runs];
         {error, Reason, Text} ->
             ok = refused(Id, Reason, Text, Around),
-            none
+            Runs
     end.
 
 refused(Id, Reason, Text, Around) ->
@@ -80,72 +92,85 @@ stopped(Id, At, Reason, Text, Totals, #{control := Control}) ->
 
 %% @doc The collector wants no more of the one of this number.
 -spec stop(term(), stacks()) -> ok.
-stop(Id, #run{id = Id, sampler = Sampler}) ->
-    kprof_sampler:stop(Sampler);
-stop(_, _) ->
-    ok.
+stop(Id, Runs) ->
+    lists:foreach(fun kprof_sampler:stop/1, of_number(Id, Runs)).
 
-%% @doc What the sampler has sent to its owner.
+%% @doc What the one of this number tells once is to be told anew: what comes from there on is kept
+%% apart.
+-spec anew(term(), stacks()) -> ok.
+anew(Id, Runs) ->
+    lists:foreach(fun kprof_sampler:anew/1, of_number(Id, Runs)).
+
+of_number(Id, Runs) ->
+    [Sampler || #run{id = Of, sampler = Sampler} <- Runs, Of =:= Id].
+
+%% @doc What a sampler has sent to its owner.
 -spec event(kprof_sampler:told(), around(), stacks()) -> stacks().
-event({kprof_sampler, Pid, What}, Around, #run{sampler = Sampler} = Run) ->
-    case kprof_sampler:pid(Sampler) of
-        Pid -> told(What, Around, Run);
-        _ -> Run
-    end;
-event(_, _, none) ->
-    none.
+event({kprof_sampler, Pid, What}, Around, Runs) ->
+    of_process(Pid, fun(Run) -> told(What, Around, Run) end, Runs).
+
+%% What becomes of the run of this process, if it is one's.
+of_process(Pid, Change, Runs) ->
+    lists:flatmap(
+        fun(#run{sampler = Sampler} = Run) ->
+            case kprof_sampler:pid(Sampler) of
+                Pid -> Change(Run);
+                _ -> [Run]
+            end
+        end,
+        Runs
+    ).
 
 told({taken, At, Bytes, Totals}, #{control := Control}, #run{id = Id, sampler = Sampler} = Run) ->
     ok = kprof_control:told(kprof_protocol:stacks_taken(Id, At, Bytes, Totals), Control),
     ok = kprof_sampler:acknowledge(Sampler),
-    Run#run{totals = Totals};
+    [Run#run{totals = Totals}];
 told({over, At, Reason, Text, Totals}, Around, #run{id = Id}) ->
     ok = stopped(Id, At, Reason, Text, Totals, Around),
-    none.
+    [].
 
-%% @doc A linked process has ended: it may be the sampler, before its time.
+%% @doc A linked process has ended: it may be a sampler, before its time.
 -spec ended(pid() | port(), term(), around(), stacks()) -> stacks().
-ended(From, Why, Around, #run{id = Id, sampler = Sampler, totals = Totals} = Run) ->
-    case kprof_sampler:pid(Sampler) of
-        From ->
+ended(From, Why, Around, Runs) ->
+    of_process(
+        From,
+        fun(#run{id = Id, totals = Totals}) ->
             Text = io_lib:format("the sampler ended: ~0tP", [Why, 20]),
             ok = stopped(Id, erlang:monotonic_time(), error, Text, Totals, Around),
-            none;
-        _ ->
-            Run
-    end;
-ended(_, _, _, none) ->
-    none.
+            []
+        end,
+        Runs
+    ).
 
-%% @doc The trace ends: so does the run, and what it has is told. Waits for that, for a second at
+%% @doc The trace ends: so do the runs, and what they have is told. Waits for that, for a second at
 %% most.
 -spec close(around(), stacks()) -> stacks().
-close(_, none) ->
-    none;
-close(Around, #run{sampler = Sampler} = Run) ->
-    ok = kprof_sampler:stop(Sampler),
-    closing(Around, erlang:monotonic_time(millisecond) + ?FINISH_MS, Run).
+close(Around, Runs) ->
+    lists:foreach(fun(#run{sampler = Sampler}) -> kprof_sampler:stop(Sampler) end, Runs),
+    closing(Around, erlang:monotonic_time(millisecond) + ?FINISH_MS, Runs).
 
-closing(Around, Deadline, #run{id = Id, sampler = Sampler, totals = Totals} = Run) ->
+closing(_, _, []) ->
+    [];
+closing(Around, Deadline, [#run{sampler = Sampler} | _] = Runs) ->
     Pid = kprof_sampler:pid(Sampler),
     receive
         {kprof_sampler, Pid, _} = Told ->
-            case event(Told, Around, Run) of
-                none -> none;
-                More -> closing(Around, Deadline, More)
-            end;
+            closing(Around, Deadline, event(Told, Around, Runs));
         {'EXIT', Pid, Why} ->
-            ended(Pid, Why, Around, Run)
+            closing(Around, Deadline, ended(Pid, Why, Around, Runs))
     after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
-        Text = "the trace was stopped",
-        ok = stopped(Id, erlang:monotonic_time(), stopped, Text, Totals, Around),
-        lost(Run)
+        lists:foreach(
+            fun(#run{id = Id, totals = Totals}) ->
+                Text = "the trace was stopped",
+                stopped(Id, erlang:monotonic_time(), stopped, Text, Totals, Around)
+            end,
+            Runs
+        ),
+        lost(Runs)
     end.
 
-%% @doc The collector is gone: nobody will hear how it ends.
+%% @doc The collector is gone: nobody will hear how they end.
 -spec lost(stacks()) -> stacks().
-lost(none) ->
-    none;
-lost(#run{sampler = Sampler}) ->
-    ok = kprof_sampler:kill(Sampler),
-    none.
+lost(Runs) ->
+    lists:foreach(fun(#run{sampler = Sampler}) -> kprof_sampler:kill(Sampler) end, Runs),
+    [].

@@ -303,33 +303,39 @@ static void take(struct sample_taker *t, struct buffer *b, struct sample_record 
     }
 }
 
-// A shim has told as much as it may.
-static void fill_samples(struct sample_taker *t, struct profile *p) {
+// What a shim tells of a run.
+struct telling {
+    uint32_t frames, stacks, processes; // stacks of the profile
+    size_t bytes;                       // of looks
+};
+
+static void fill_samples(struct sample_taker *t, struct profile *p, const struct telling *told) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     char text[LIMIT_NAME_BYTES + 1];
-    for (uint32_t i = 0; i < LIMIT_SAMPLE_FRAMES; i++) {
+    for (uint32_t i = 0; i < told->frames; i++) {
         struct slice name = function_of(LIMIT_PROFILE_FRAMES + i, text);
         struct sample_record frame = {.kind = SAMPLE_FRAME, .texts = {name, slice_text("f")}};
         take(t, &b, frame, true);
     }
-    for (uint32_t i = 0; i < LIMIT_SAMPLE_STACKS; i++) {
+    uint32_t stacks = 0;
+    for (; stacks < LIMIT_SAMPLE_STACKS && p->stacks.stack_count < told->stacks; stacks++) {
         struct sample_record stack = {.kind = SAMPLE_STACK, .frame_count = 3};
         for (uint32_t f = 0; f < 3; f++) {
-            stack.frames[f] = f ? (i * f) % LIMIT_SAMPLE_FRAMES : i / LIMIT_SAMPLE_FRAMES;
+            stack.frames[f] = f ? (stacks * f) % told->frames : stacks / told->frames;
         }
-        take(t, &b, stack, false);
+        take(t, &b, stack, true);
     }
-    for (uint32_t i = 0; i < LIMIT_SAMPLE_PROCESSES; i++) {
+    for (uint32_t i = 0; i < told->processes; i++) {
         char pid[MESSAGE_PID_BYTES];
         snprintf(pid, sizeof pid, "<0.%u.%u>", i, i);
         struct slice name = function_of(2 * LIMIT_PROFILE_FRAMES + i, text);
         struct sample_record process = {.kind = SAMPLE_PROCESS, .texts = {slice_text(pid), name}};
         take(t, &b, process, true);
     }
-    for (uint64_t i = 0; !p->samples->full; i++) {
+    for (uint64_t i = 0; !p->samples->full && p->samples->records.len < told->bytes; i++) {
         struct sample_record look = {.kind = SAMPLE_LOOK,
-                                     .process = (uint32_t)(i % LIMIT_SAMPLE_PROCESSES),
-                                     .stack = 1 + (uint32_t)(i % LIMIT_SAMPLE_STACKS)};
+                                     .process = (uint32_t)(i % told->processes),
+                                     .stack = 1 + (uint32_t)(i % stacks)};
         take(t, &b, (struct sample_record){.kind = SAMPLE_TIME, .number = 250000}, false);
         take(t, &b, look, false);
     }
@@ -344,10 +350,29 @@ static void fill_sampled(void) {
         assert_true(p && profile_init(p));
         struct sample_taker *t = sample_taker_new(p);
         assert_non_null(t);
-        fill_samples(t, p);
+        fill_samples(
+            t, p,
+            &(struct telling){LIMIT_SAMPLE_FRAMES, UINT32_MAX, LIMIT_SAMPLE_PROCESSES, SIZE_MAX});
         fill_profile(p);
         assert_true(samples_weigh(p, &(struct sample_choice){.kept = true}));
     }
+    fill_trees(p);
+}
+
+// All runs that stand for ever, and a profile that is written.
+static void fill_standing(void) {
+    struct profile *p = NULL;
+    for (uint32_t i = 0; i < LIMIT_STANDING_RUNS + 1; i++) {
+        p = calloc(1, sizeof *p);
+        assert_true(p && profile_init(p));
+        struct sample_taker *t = sample_taker_new(p);
+        assert_non_null(t);
+        // a frame is two names
+        const uint32_t frames = LIMIT_SLICE_NAMES * 3 / 8, processes = LIMIT_SLICE_NAMES / 4;
+        fill_samples(t, p,
+                     &(struct telling){frames, LIMIT_SAMPLE_STACKS, processes, LIMIT_SLICE_BYTES});
+    }
+    assert_true(samples_weigh(p, &(struct sample_choice){.kept = true}));
     fill_trees(p);
 }
 
@@ -371,6 +396,7 @@ static void every_line(void **state) {
     expect("profiles", fill_profiles, ORDER, LIMIT_MB_PROFILES);
     // they take less, and so have room in their place
     expect("profiles of samples", fill_sampled, ORDER, LIMIT_MB_PROFILES * 2 / 3);
+    expect("runs that stand for ever", fill_standing, 0, LIMIT_MB_STANDING);
     expect("requests beside them", fill_half, 0, LIMIT_MB_REQUESTS - LIMIT_MB_PROFILES);
 }
 

@@ -294,6 +294,28 @@ static void retention(void **state) {
     profile_free(&p);
 }
 
+// Profiles that come by themselves push out each other, of the label that has most; and full traces
+// and samples have room of their own.
+static void retention_by_label(void **state) {
+    (void)state;
+    const int64_t end_s = 1763640002;
+    struct profile p;
+    fill(&p);
+    const char *const labels[] = {"", "busy", "always", "always", ""};
+    for (int i = 0; i < 5; i++) {
+        strcpy(p.head.label, labels[i]);
+        keep(&p);
+    }
+    free(fixture_ask(fixture_db, "UPDATE profile_rows SET rows = 15000000, kind = id = 5; "
+                                 "UPDATE profile_rows SET rows = 29000000 WHERE label <> ''"));
+    struct store *s = fixture_open();
+    assert_true(store_expire(s, end_s));
+    assert_false(store_expire(s, end_s));
+    store_close(s);
+    fixture_expect("SELECT group_concat(id || label, ' ') FROM profile_rows", "1 2busy 4always 5");
+    profile_free(&p);
+}
+
 // What somebody has edited is an error, and nothing worse.
 static void edited(void **state) {
     (void)state;
@@ -368,9 +390,8 @@ static void size(void **state) {
 #define A_FILE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {A_FILE(views),     A_FILE(without_processes),
-                                       A_FILE(read_back), A_FILE(deleted),
-                                       A_FILE(retention), A_FILE(edited),
-                                       A_FILE(size)};
+    const struct CMUnitTest tests[] = {
+        A_FILE(views),     A_FILE(without_processes),  A_FILE(read_back), A_FILE(deleted),
+        A_FILE(retention), A_FILE(retention_by_label), A_FILE(edited),    A_FILE(size)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
