@@ -192,6 +192,12 @@ static void tell_end(void *user, const struct buffer *message, bool last) {
     }
 }
 
+// The same, of a run of sampling.
+static bool tell_run(void *user, const struct buffer *message, bool last) {
+    tell_end(user, message, last);
+    return true;
+}
+
 // There is none, of this reason. slice_s: of a run that shall stand for ever, else 0.
 static void tell_none(struct shim_link *link, const char *type, const char *why, int64_t slice_s) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
@@ -217,7 +223,7 @@ static void on_flame(struct shim_link *link, struct control_map message) {
 
 static void on_stacks(struct shim_link *link, struct control_map message) {
     struct flames *flames = link->links->flames;
-    struct stack_asker asker = {link, tell_end};
+    struct stack_asker asker = {link, tell_run};
     struct flame_shim shim = shim_link_of_flame(link);
     int64_t slice_s = 0;
     control_get_int(message, FIELD_SLICE_S, &slice_s);

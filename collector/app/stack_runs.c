@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text_time.h"
 #include "codec/json.h"
+#include "model/profile/sample_relay.h"
 #include "model/profile/sample_taker.h"
 #include "model/profile/sample_view.h"
 #include "model/profile/sample_weights.h"
@@ -16,6 +17,7 @@
 enum {
     SECOND_NS = 1000000000,
     ANSWER_SECONDS = 10, // until a shim has begun, or ended, or has told its names anew
+    ANEW_SECONDS = 5,    // between two times that it is asked to tell all anew: that costs its node
     REASON_BYTES = 32,
     TEXT_BYTES = 400,
     MOST_NAMES = 100
@@ -44,6 +46,9 @@ struct stack_run {
     struct sample_view *view;   // shown to who has asked as it goes; NULL: it is not
     enum view_by view_by;
     int64_t view_s, view_in; // how often, and seconds until the next one
+    bool passed_on;          // nothing is kept, but passed on as it is
+    struct sample_relay relay;
+    int64_t anew_at; // monotonic ns: not asked for before then
     enum run_state state;
     int64_t id;
     int64_t since;   // of the state, monotonic ns
@@ -87,12 +92,13 @@ static void put_numbers(struct control_writer *w, const struct stack_run *r) {
     for (int i = 0; i < NUMBERS; i++) {
         control_int(w, numbers[i], r->told[i]);
     }
+    control_int(w, FIELD_LOST, (int64_t)r->relay.lost);
 }
 
 static void tell_state(struct stack_run *r) {
     if (r->asker.user) {
         struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-        struct control_writer w = control_begin(&b, CONTROL_STACKS_STATE, NUMBERS);
+        struct control_writer w = control_begin(&b, CONTROL_STACKS_STATE, NUMBERS + 1);
         put_numbers(&w, r);
         if (control_end(&w)) {
             r->asker.tell(r->asker.user, &b, false);
@@ -170,7 +176,7 @@ static void tell_view(struct stack_run *r) {
 static void end(struct stack_run *r, int64_t profile) {
     if (r->asker.user) {
         struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-        struct control_writer w = control_begin(&b, CONTROL_STACKS_KEPT, NUMBERS + 4);
+        struct control_writer w = control_begin(&b, CONTROL_STACKS_KEPT, NUMBERS + 5);
         control_int(&w, FIELD_PROFILE, profile);
         control_int(&w, FIELD_SLICE_S, r->slice_s);
         control_text(&w, FIELD_REASON, slice_text(r->reason));
@@ -197,6 +203,39 @@ static void tell_shim(const struct stack_run *r, const char *type) {
 
 static void tell_stop(const struct stack_run *r) {
     tell_shim(r, CONTROL_STACKS_STOP);
+}
+
+// -- passing on -----------------------------------------------------------------------------------
+
+static bool put_looks(const struct stack_run *r, struct slice records, struct buffer *b) {
+    struct control_writer w = control_begin(b, CONTROL_STACKS_LOOKS, 3);
+    control_text(&w, FIELD_NODE, slice_text(r->profile.head.node));
+    control_int(&w, FIELD_AT, r->started);
+    control_bytes(&w, FIELD_BYTES, records);
+    return control_end(&w);
+}
+
+// Who does not read in time loses looks, which are counted. False: they are none.
+static bool pass_on(struct stack_run *r, struct slice taken) {
+    struct buffer records = buffer_make(LIMIT_CONTROL_BYTES),
+                  b = buffer_make(LIMIT_CONTROL_BYTES + CONTROL_HEADER);
+    bool good = sample_relay_take(&r->relay, taken, &records);
+    struct slice passed = slice_of(records.data, records.len);
+    if (good && passed.len > 0 &&
+        !(r->asker.user && put_looks(r, passed, &b) && r->asker.tell(r->asker.user, &b, false))) {
+        sample_relay_lose(&r->relay, passed);
+    }
+    buffer_free(&b);
+    buffer_free(&records);
+    return good;
+}
+
+// Every second: one that lost looks goes on with what the shim tells anew.
+static void catch_up(struct stack_run *r, int64_t now) {
+    if (r->passed_on && r->relay.behind && r->state == RUNS && now >= r->anew_at) {
+        tell_shim(r, CONTROL_STACKS_ANEW);
+        r->anew_at = now + (int64_t)ANEW_SECONDS * SECOND_NS;
+    }
 }
 
 // -- asking ---------------------------------------------------------------------------------------
@@ -288,11 +327,15 @@ static const char *refusal(const struct stack_runs *runs, const void *link, bool
                : NULL;
 }
 
-// For what the shim sends: it is kept or, where the tool wants to see it as it goes, shown; or
-// both.
+// For what the shim sends: it is kept or, where the tool wants to see it as it goes, shown, or
+// both; or it is passed on.
 static bool make_room(struct stack_run *r, struct control_map message) {
     struct slice by = slice_text("");
     bool keep = false;
+    control_get_bool(message, FIELD_LOOKS, &r->passed_on);
+    if (r->passed_on) {
+        return true;
+    }
     control_get_int(message, FIELD_VIEW_S, &r->view_s);
     control_get_text(message, FIELD_BY, &by);
     r->view_by = slice_is(by, "memory")              ? VIEW_BY_MEMORY
@@ -385,6 +428,11 @@ void stack_run_started(struct stack_runs *runs, const void *link, struct control
             enter(r, RUNS);
         }
     }
+}
+
+static bool take_looks(struct stack_run *r, struct slice bytes) {
+    return (!r->passed_on || pass_on(r, bytes)) && (!r->view || sample_view_take(r->view, bytes)) &&
+           (!r->taker || sample_taker_take(r->taker, bytes));
 }
 
 static void take_numbers(struct stack_run *r, struct control_map message) {
@@ -514,8 +562,7 @@ void stack_run_taken(struct stack_runs *runs, const void *link, struct control_m
     take_numbers(r, message);
     control_get_bytes(message, FIELD_BYTES, &bytes);
     r = stands(r) && r->taker ? go_on(runs, r, bytes) : r;
-    bool good = (!r->view || sample_view_take(r->view, bytes)) &&
-                (!r->taker || sample_taker_take(r->taker, bytes));
+    bool good = take_looks(r, bytes);
     if (!good) {
         set_reason(r, slice_text("error"), slice_text("the node sent what are no samples"));
         tell_stop(r);
@@ -613,6 +660,9 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
         }
         if (second && r->view && r->state == RUNS && --r->view_in <= 0) {
             tell_view(r);
+        }
+        if (second) {
+            catch_up(r, now);
         }
         if (r->state == OVER) {
             *at = r->next;

@@ -11,6 +11,9 @@
 //
 //   here            stacks_anew --+                +-- stacks_taken: the next profile's
 //   shim   … stacks_taken …       +-- stacks_taken +   from the word on that names begin anew
+//
+// Or nothing is kept: the tool is shown what is seen (stacks_view), or is sent all of it
+// (stacks_looks) and loses what it does not read in time.
 #pragma once
 
 #include "app/flame_shim.h"
@@ -22,8 +25,9 @@ struct stack_run;
 // Who is told of a run: a tool, or the node's shim.
 struct stack_asker {
     void *user; // NULL: nobody any more
-    // A message for it: stacks_kept is the last; after that nothing more comes.
-    void (*tell)(void *user, const struct buffer *message, bool last);
+    // A message for it: stacks_kept is the last; after that nothing more comes. False: it was left
+    // out, as what was told before is not read yet.
+    bool (*tell)(void *user, const struct buffer *message, bool last);
 };
 
 struct stack_runs {

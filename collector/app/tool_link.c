@@ -377,10 +377,10 @@ static void on_flame(struct tool_link *t, struct control_map message) {
 
 // -- stack sampling -------------------------------------------------------------------------------
 
-static void tell_stacks(void *user, const struct buffer *message, bool last) {
-    struct tool_link *t = user;
-    t->ear.hear(t->ear.user, message); // who does not read misses a second
+static bool tell_stacks(void *user, const struct buffer *message, bool last) {
+    const struct tool_link *t = user;
     (void)last;
+    return t->ear.hear(t->ear.user, message); // who does not read misses a second
 }
 
 static void on_stacks(struct tool_link *t, struct control_map message) {

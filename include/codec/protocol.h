@@ -115,7 +115,8 @@
 //     flame_stop      no more: what there is is kept
 //     stacks          node, name, and the fields of stacks above: sample stacks; answered by
 //                     stacks_state until stacks_kept. With view_s: every so many seconds there is
-//                     a stacks_view, and nothing is kept, unless keep is true
+//                     a stacks_view, and nothing is kept, unless keep is true. With looks (true):
+//                     nothing is kept, and what is seen comes as it is, as stacks_looks
 //     stacks_stop     no more: what there is is kept
 //     note            text, node (missing: of all of them), at (ns since 1970 UTC; missing: now):
 //                     what somebody did; answered by noted, or error
@@ -139,14 +140,19 @@
 //                     has; identities [{identity, requests}]: of others, the first of them; missed
 //                     [{pid, name, requests}]: processes that were not followed into, and in how
 //                     many of the requests; costs [{text}]: what the profile has cost, in lines
-//     stacks_state    the numbers of stacks_taken: every second
+//     stacks_state    the numbers of stacks_taken, and lost: of these looks those that the tool has
+//                     not got in stacks_looks, as it did not read in time: every second
+//     stacks_looks    node, at (ns since 1970 UTC: when the run began), bytes (sample_records.h):
+//                     one after the other they are a run's records, from its begin on. Where some
+//                     were lost the next ones begin with the time that went by, and with forget
 //     stacks_view     what was seen since the one before, or the begin: duration_us, samples
 //                     (looks, unchanged ones included), busy (those at processes that were running,
 //                     or ready to), processes [{pid, name, initial_call, application, status,
 //                     function, reductions, queue, queue_change, samples, unanswered; memory,
 //                     memory_change: where it is known}], functions [{name, self, total}], which
 //                     are counts of busy
-//     stacks_kept     profile (its number; 0: there is none), reason, text, and the same numbers
+//     stacks_kept     profile (its number; 0: there is none), reason, text, and all that
+//                     stacks_state has
 //     error           text: what was asked for cannot be
 #pragma once
 
@@ -210,6 +216,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_NOTED "noted"
 #define CONTROL_FLAMING "flaming"
 #define CONTROL_STACKS_STATE "stacks_state"
+#define CONTROL_STACKS_LOOKS "stacks_looks"
 #define CONTROL_STACKS_VIEW "stacks_view"
 #define CONTROL_STACKS_KEPT "stacks_kept"
 #define CONTROL_ERROR "error"
@@ -288,6 +295,8 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_LATE_MS "late_ms"
 #define FIELD_LEVEL "level"
 #define FIELD_LEVEL_PPM "level_ppm"
+#define FIELD_LOOKS "looks"
+#define FIELD_LOST "lost"
 #define FIELD_LOWERED_MS "lowered_ms"
 #define FIELD_M "m"
 #define FIELD_MEAN_US "mean_us"

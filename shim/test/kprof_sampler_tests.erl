@@ -20,6 +20,7 @@ sampler_test_() ->
             {"the busiest are found", fun busiest/0},
             {"the budget is kept", fun budget/0},
             {"an owner that does not go on", fun slow_owner/0},
+            {"what was missed is told anew", fun missed/0},
             {"killed with its owner", fun killed/0},
             {"one that stands for ever, beside another", fun stands/0}
         ]
@@ -256,6 +257,28 @@ slow_owner() ->
     ?assert(Held > 1000, Held),
     ?assert(lists:sum([Us || {held, _, Us} <- Records]) > 1000000),
     lists:foreach(fun end_of/1, Pids).
+
+%% Also who sleeps, and would otherwise be told as unchanged for ever.
+missed() ->
+    Sleepers = [spawn_link(fun sleeper/0) || _ <- [1, 2, 3]],
+    process_flag(trap_exit, true),
+    {ok, Sampler, _, _} = kprof_sampler:start_link(wanted(#{processes => Sleepers})),
+    ok = kprof_sampler:go(Sampler),
+    _ = erlang:send_after(1500, kprof_sampler:pid(Sampler), {kprof_sampler, anew}),
+    _ = erlang:send_after(4000, kprof_sampler:pid(Sampler), {kprof_sampler, stop}),
+    #{records := Records} = collect(Sampler, kprof_stack_reader:new(), []),
+    {Before, [{forget, _, all} | After]} = lists:splitwith(
+        fun(Record) -> element(1, Record) =/= forget end, Records
+    ),
+    Pids = lists:sort([text(P) || P <- Sleepers]),
+    lists:foreach(
+        fun(Part) ->
+            ?assertEqual(Pids, lists:usort([P || {process, _, #{pid := P}} <- Part])),
+            ?assertEqual(Pids, lists:usort([P || {sample, _, #{process := #{pid := P}}} <- Part]))
+        end,
+        [Before, After]
+    ),
+    lists:foreach(fun end_of/1, Sleepers).
 
 %% None of its processes is left.
 killed() ->

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a shim sends of a run of stack sampling, in batches, and whole again as it would lie in a
 // file: what was taken can be walked, weighed by every metric and group, of all or of a stretch,
-// and is the same when it has been copied.
+// and is the same when it has been copied. Gone through as it comes, by somebody who misses some
+// batches, each look is seen or counted as lost.
 #include <string.h>
 
 #include "fuzz.h"
+#include "model/profile/sample_relay.h"
+#include "model/profile/sample_stream.h"
 #include "model/profile/sample_taker.h"
 #include "model/profile/sample_weights.h"
 
@@ -51,7 +54,48 @@ static void copy(const struct profile *p) {
     buffer_free(&out);
 }
 
-// The first byte: how long batches are; the second: the stretch that is weighed.
+static bool see(void *user, const struct sample_walk *w, uint64_t from_us) {
+    uint64_t *before = user;
+    MUST(from_us + w->us >= *before);
+    *before = from_us + w->us;
+    if (w->record.kind == SAMPLE_LOOK) {
+        MUST(w->record.process < w->profile->samples->process_count);
+        MUST(w->states[w->record.process].stack < w->profile->stacks.stack_count);
+    }
+    return true;
+}
+
+// Batch i gets there unless bit i % 8 says that it does not.
+static void stream(const uint8_t *data, size_t size, size_t batch, uint8_t lost) {
+    struct sample_stream s;
+    struct sample_relay relay = {0};
+    struct sample_sum sum;
+    struct buffer out = buffer_make(LIMIT_SAMPLE_BYTES);
+    uint64_t all = 0, before = 0;
+    unsigned i = 0;
+    MUST(sample_stream_begin(&s));
+    for (size_t at = 0; at < size; at += batch, i++) {
+        struct slice part = slice_of(data + at, batch < size - at ? batch : size - at);
+        buffer_reset(&out);
+        if (!sample_sum(part, false, &sum) || !sample_relay_take(&relay, part, &out)) {
+            break;
+        }
+        all += sum.looks;
+        struct slice passed = slice_of(out.data, out.len);
+        if (lost >> i % 8 & 1) {
+            sample_relay_lose(&relay, passed);
+        } else if (sample_stream_take(&s, passed, &(struct sample_eye){&before, see}) !=
+                   STREAM_TAKEN) {
+            break;
+        }
+        MUST(s.looks + s.lost + relay.lost == all);
+    }
+    sample_stream_end(&s);
+    buffer_free(&out);
+}
+
+// The first byte: how long batches are; the second: the stretch that is weighed, and the batches
+// that are lost.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct profile p;
     uint64_t looks;
@@ -83,5 +127,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
               (struct sample_choice){.metric = m, .group = (enum flame_group)(m % FLAME_GROUPS)});
     }
     profile_free(&p);
+    stream(data + 2, size - 2, batch, data[1]);
     return 0;
 }

@@ -14,6 +14,8 @@ def pack(value):
         return b"\xc3" if value else b"\xc2"
     if isinstance(value, int):
         return b"\xd3" + struct.pack(">q", value)
+    if isinstance(value, bytes):
+        return b"\xc6" + struct.pack(">I", len(value)) + value
     if isinstance(value, str):
         return b"\xdb" + struct.pack(">I", len(value.encode())) + value.encode()
     if isinstance(value, list):
@@ -34,7 +36,16 @@ def view(**other):
     return frame({**whole, **other})
 
 
+def looks(*messages):
+    return b"".join(frame({"type": "stacks_looks", "node": "../shop@host", "at": 1795640880000000000, **m}) for m in messages)
+
+
 LIES = {
+    "looks_no_time": looks({"at": -1, "bytes": b""}),
+    "looks_no_bytes": looks({}),
+    "looks_no_records": looks({"bytes": b"\x7f"}),
+    "looks_of_nobody": looks({"bytes": b"\x06\x00\x00"}),
+    "looks_of_ages": looks(*[{"bytes": b"\x04\x80\xc0\xdd\xee\xc1\x02" * 1000}] * 50),
     "empty": frame({"type": "stacks_view"}),
     "no_time": view(duration_us=0),
     "numbers": view(processes=["<0.1.0>", 7]),

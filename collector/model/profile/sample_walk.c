@@ -5,13 +5,30 @@
 
 enum { SECOND_US = 1000000 };
 
+// Has a state for each process, new ones for those that are new. False without memory.
+static bool make_states(struct sample_walk *w) {
+    uint32_t count = w->profile->samples->process_count;
+    struct sample_state *states = realloc(w->states, (count + 1) * sizeof *states);
+    if (!states) {
+        return false;
+    }
+    w->states = states;
+    for (; w->state_count < count; w->state_count++) {
+        states[w->state_count] = (struct sample_state){.identity = PROFILE_NOBODY};
+    }
+    return true;
+}
+
 bool sample_walk_begin(struct sample_walk *w, const struct profile *p) {
     *w = (struct sample_walk){.profile = p};
-    w->states = calloc(p->samples->process_count + 1, sizeof *w->states);
-    for (uint32_t i = 0; w->states && i < p->samples->process_count; i++) {
-        w->states[i].identity = PROFILE_NOBODY;
-    }
-    return w->states;
+    return make_states(w);
+}
+
+bool sample_walk_again(struct sample_walk *w) {
+    w->second = 0;
+    w->us = 0;
+    w->at = cursor_of(NULL, 0);
+    return make_states(w);
 }
 
 void sample_walk_end(struct sample_walk *w) {

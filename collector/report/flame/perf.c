@@ -4,7 +4,7 @@
 // event; frames from the innermost out, each with an address and a file; an empty line. They cut
 // names at
 // "+" and "(", and split them at "->".
-#include "report/flame/perf.h"
+#include "report/perf.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -82,7 +82,6 @@ static unsigned long number_of(const char *pid) {
 
 bool perf_look(const struct sample_walk *w, enum flame_metric metric, int64_t begin_ns,
                struct buffer *out) {
-    const char *pid = w->profile->samples->processes[w->record.process].pid;
     uint8_t kind = w->record.kind;
     bool of_looks = metric == FLAME_SAMPLES || metric == FLAME_ACTIVE;
     int64_t value = 0, us = (begin_ns > 0 ? begin_ns / 1000 : 0) + (int64_t)w->us;
@@ -91,6 +90,7 @@ bool perf_look(const struct sample_walk *w, enum flame_metric metric, int64_t be
         value <= 0) {
         return false;
     }
+    const char *pid = w->profile->samples->processes[w->record.process].pid;
     buffer_printf(out, "%s 1/%lu [000] %" PRId64 ".%06" PRId64 ":", command_of(&w->record),
                   number_of(pid), us / 1000000, us % 1000000);
     put_metrics(w, out);

@@ -118,7 +118,7 @@ int run_enter(struct run_options *o, struct around *a, const char **db,
 
 static void ask(const void *options, const char *node, struct buffer *question) {
     const struct run_options *o = options;
-    struct control_writer w = control_begin(question, CONTROL_STACKS, 11);
+    struct control_writer w = control_begin(question, CONTROL_STACKS, 12);
     control_text(&w, FIELD_NODE, slice_text(node));
     control_int(&w, FIELD_SECONDS, o->seconds);
     control_int(&w, FIELD_HZ, o->hz);
@@ -126,6 +126,7 @@ static void ask(const void *options, const char *node, struct buffer *question) 
     control_int(&w, FIELD_EVERY_MS, o->every_ms);
     control_int(&w, FIELD_BUDGET_PPM, o->budget_ppm);
     control_int(&w, FIELD_VIEW_S, o->view_s);
+    control_bool(&w, FIELD_LOOKS, o->looks);
     control_text(&w, FIELD_BY, slice_text(o->by));
     control_text(&w, FIELD_APPLICATION, slice_text(o->application ? o->application : ""));
     follow_put_texts(&w, FIELD_REGISTERED, FIELD_NAME, o->registered, o->registered_count);

@@ -18,6 +18,7 @@ struct run_options {
     int64_t seconds; // 0: until it is stopped
     int64_t hz, top, every_ms, budget_ppm;
     int64_t view_s; // nothing is kept, but shown so often; 0: it is kept
+    bool looks;     // nothing is kept, but all of it is told as it comes
     const char *registered[RUN_NAMES], *pids[RUN_NAMES];
     uint32_t registered_count, pid_count;
 };

@@ -15,3 +15,6 @@ void sample_taker_free(struct sample_taker *t);
 bool sample_taker_take(struct sample_taker *t, struct slice records);
 // The time that the records have come to, µs from the begin of those that it has taken.
 uint64_t sample_taker_us(const struct sample_taker *t);
+// Forgets the looks that were taken, and has times begin at 0 again: frames, stacks and processes
+// stay. Returns the time that has passed, in µs.
+uint64_t sample_taker_clear(struct sample_taker *t);

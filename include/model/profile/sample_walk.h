@@ -17,6 +17,7 @@ struct sample_state {
 struct sample_walk {
     const struct profile *profile;
     struct sample_state *states; // of each process
+    uint32_t state_count;
     struct cursor at;
     uint32_t second; // the next one
     uint64_t us;
@@ -30,4 +31,7 @@ bool sample_walk_begin(struct sample_walk *w, const struct profile *p);
 // On to the next record that tells of a process, or of the sampler. False behind the last one, and
 // where the records are damaged.
 bool sample_walk_next(struct sample_walk *w);
+// The profile's records have begun anew (sample_taker_clear), with times from 0 on: before the
+// first of them, with what is known of each process. False without memory.
+bool sample_walk_again(struct sample_walk *w);
 void sample_walk_end(struct sample_walk *w);

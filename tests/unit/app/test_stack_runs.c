@@ -43,7 +43,7 @@ static void on_sent(void *link, const struct buffer *messages) {
     control_free(c);
 }
 
-static void on_told(void *user, const struct buffer *message, bool last) {
+static bool on_told(void *user, const struct buffer *message, bool last) {
     (void)user;
     if (last) {
         struct control *c = decoded(message);
@@ -51,6 +51,7 @@ static void on_told(void *user, const struct buffer *message, bool last) {
         take_text(control_root(c), FIELD_REASON, kept_why, sizeof kept_why);
         control_free(c);
     }
+    return true;
 }
 
 static int setup(void **state) {
