@@ -164,17 +164,26 @@ static bool start(struct around *a, const struct around_options *o, const struct
 
 // -- what it says ---------------------------------------------------------------------------------
 
+// What kprof attach says in its own name, without that; NULL: it is none of that.
+static const char *its_own(const char *line) {
+    static const char name[] = "kprof attach: ";
+    return strncmp(line, name, sizeof name - 1) == 0 ? line + sizeof name - 1 : NULL;
+}
+
+// In the name of the command that people know of. Clean: it is meant for a terminal.
 static void tell(const struct around_options *o, const char *line) {
-    if (*line && !o->quiet) {
-        fprintf(stderr, "%s\n", line); // clean: it is meant for a terminal
+    const char *own = its_own(line);
+    if (own && !o->quiet) {
+        fprintf(stderr, "kprof %s: %s\n", o->command, own);
+    } else if (*line && !o->quiet) {
+        fprintf(stderr, "%s\n", line);
     }
 }
 
 // Says why kprof attach has ended, or waits for something.
 static int failed(struct around *a, const char *line) {
-    static const char name[] = "kprof attach: ";
     bool gone = child_gone(&a->attach);
-    const char *text = strncmp(line, name, sizeof name - 1) == 0 ? line + sizeof name - 1 : line;
+    const char *text = its_own(line) ? its_own(line) : line;
     if (gone && a->attach.status == EXIT_NODE_BUSY) {
         return command_fail(a->command, EXIT_NODE_BUSY,
                             "%s; or name the collector that it is connected to with --collector",

@@ -141,7 +141,7 @@ ends "$pid" 60
 is "$status" 0 "kprof sample --pid: $(tail -n 1 "$said")"
 has "$said" "^scenario_full $full, began with erlang:apply/2$" "who it is"
 has "$said" '^  queue +[0-9,]+ -> [0-9,]+ messages in [0-9.]+ s, [0-9]+ more a second$' "how its queue grows"
-has "$said" '^  status +.*waiting (9[0-9]|100) %' "what it does"
+has "$said" '^  status +.*waiting (9[0-9](\.[0-9])?|100) %' "what it does"
 has "$said" '^  reductions +[0-9,]+ a second$' "how much"
 has "$said" '^  looks +[0-9]+ answered, 0 not$' "what was answered"
 has "$said" '^ +scenario_sample:is_full/0$' "and where it is"

@@ -55,14 +55,34 @@ static void put_queue(const struct process_seen *s, struct buffer *out) {
     put_line(out, "queue", line);
 }
 
+// Tenths of a percent, the most of them what the others leave: together they are 100 %.
+static void shares_of(const struct process_seen *s, uint64_t tenths[SAMPLE_STATUSES]) {
+    uint64_t left = 1000;
+    int most = 0;
+    for (int i = 0; i < SAMPLE_STATUSES; i++) {
+        most = s->statuses[i] > s->statuses[most] ? i : most;
+    }
+    for (int i = 0; i < SAMPLE_STATUSES; i++) {
+        tenths[i] = i == most ? 0 : (s->statuses[i] * 1000 + s->looks / 2) / s->looks;
+        left -= tenths[i] < left ? tenths[i] : left;
+    }
+    tenths[most] = left;
+}
+
 static void put_statuses(const struct process_seen *s, struct buffer *out) {
-    char line[LINE_BYTES] = "", share[TEXT_PERCENT_BYTES];
+    char line[LINE_BYTES] = "";
+    uint64_t tenths[SAMPLE_STATUSES];
     size_t len = 0;
+    shares_of(s, tenths);
     for (int i = 0; i < SAMPLE_STATUSES; i++) {
         if (s->statuses[i] > 0) {
-            text_percent((double)s->statuses[i] / (double)s->looks, share);
-            len += (size_t)snprintf(line + len, sizeof line - len, "%s%s %s", len > 0 ? ", " : "",
-                                    samples_status((uint8_t)i), share);
+            char share[24] = "<0.1";
+            if (tenths[i] > 0) {
+                snprintf(share, sizeof share, tenths[i] % 10 > 0 ? "%.1f" : "%.0f",
+                         (double)tenths[i] / 10);
+            }
+            len += (size_t)snprintf(line + len, sizeof line - len, "%s%s %s %%",
+                                    len > 0 ? ", " : "", samples_status((uint8_t)i), share);
         }
     }
     put_line(out, "status", line);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -188,34 +189,39 @@ static void put_functions(const struct top_rows *r, const struct top_style *styl
 
 // -- all ------------------------------------------------------------------------------------------
 
-// What it is of, and what it has cost since the view before, in one line that fits.
+// What it is of; what went wrong since the view before; how much was seen, and what that has cost.
+// In one line, whose end goes first where there is no room.
 static void put_summary(const struct top_rows *r, const struct top_style *style,
                         struct buffer *out) {
     static const char *const by[] = {"reductions", "memory", "queue"};
-    char line[400], looks[TEXT_GROUPED_BYTES], cost[TEXT_PERCENT_BYTES];
-    int64_t missed = r->totals.unanswered - r->before.unanswered;
-    int64_t held = r->totals.held_ms - r->before.held_ms,
-            late = r->totals.late_ms - r->before.late_ms;
-    double used = (double)(r->totals.cost_us - r->before.cost_us) / 1e6 / r->seconds;
-    int n = snprintf(line, sizeof line,
-                     " %s: %u process%s by %s, %s look%s in %.1f s, %s of a processor", style->node,
-                     r->process_count, r->process_count == 1 ? "" : "es", by[style->by],
-                     text_grouped((uint64_t)r->samples, looks), text_plural((uint64_t)r->samples),
-                     r->seconds, text_percent(used > 0 ? used : 0, cost));
-    size_t len = n > 0 && (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-    if (missed > 0) {
-        len += (size_t)snprintf(line + len, sizeof line - len, ", %lld not answered",
-                                (long long)missed);
+    const struct top_totals *t = &r->totals, *before = &r->before;
+    const struct {
+        const char *head, *tail;
+        int64_t n;
+    } troubles[] = {{"", "not answered", t->unanswered - before->unanswered},
+                    {"late ", "ms", t->late_ms - before->late_ms},
+                    {"held back ", "ms", t->held_ms - before->held_ms}};
+    char looks[TEXT_GROUPED_BYTES], cost[TEXT_PERCENT_BYTES], node[200];
+    double used = (double)(t->cost_us - before->cost_us) / 1e6 / r->seconds;
+    struct buffer line = buffer_make(1000);
+    snprintf(node, sizeof node, "%s", style->node);
+    text_clean(node);
+    buffer_printf(&line, " %s by %s", node, by[style->by]);
+    for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
+        if (troubles[i].n > 0) {
+            buffer_printf(&line, ", %s%" PRId64 " %s", troubles[i].head, troubles[i].n,
+                          troubles[i].tail);
+        }
     }
-    if (held > 0 && len < sizeof line) {
-        len +=
-            (size_t)snprintf(line + len, sizeof line - len, ", held back %lld ms", (long long)held);
+    buffer_printf(&line, ", %s look%s in %.1f s at %u process%s, costs %s",
+                  text_grouped((uint64_t)r->samples, looks), text_plural((uint64_t)r->samples),
+                  r->seconds, r->process_count, r->process_count == 1 ? "" : "es",
+                  text_percent(used > 0 ? used : 0, cost));
+    buffer_append(&line, "", 1);
+    if (!line.failed) {
+        text_fit(out, (const char *)line.data, style->width > 1 ? style->width - 1 : 1);
     }
-    if (late > 0 && len < sizeof line) {
-        snprintf(line + len, sizeof line - len, ", late %lld ms", (long long)late);
-    }
-    text_clean(line);
-    text_fit(out, line, style->width > 1 ? style->width - 1 : 1);
+    buffer_free(&line);
     end_line(out);
 }
 

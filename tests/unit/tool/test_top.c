@@ -96,8 +96,8 @@ static void table(void **state) {
     top_rows_sort(r, TOP_BY_REDUCTIONS, TOP_BY_SELF);
     assert_string_equal(
         drawn(r, &wide, false),
-        " shop@host: 3 processes by reductions, 60 looks in 2.0 s, 2.0 % of a processor, 2 not "
-        "answered, held back 30 ms\n"
+        " shop@host by reductions, 2 not answered, held back 30 ms, 60 looks in 2.0 s at 3 "
+        "processes, costs 2.0 %\n"
         "    reds/s   memory    per s    queue    per s status     pid          process            "
         "function\n"
         "   1,500 M   2.5 KB   +500 B        0        0 waiting    <0.1.0>      busy               "
