@@ -48,6 +48,14 @@ silent_test() ->
     ?assertEqual([A], Silent(memory)),
     ends(Pids).
 
+%% Who answers after all is chosen once, and so looked at once where others are.
+late_test() ->
+    [A, B] = Pids = processes(2),
+    B0 = kprof_busiest:begin_scan(kprof_busiest:new(reductions, 3, any, [])),
+    Late = kprof_busiest:measured([{A, {5}}, {B, {7}}], kprof_busiest:silent(B, B0)),
+    ?assertEqual(lists:sort(Pids), lists:sort(kprof_busiest:best(Late))),
+    ends(Pids).
+
 %% All are seen but its own, in slices of 200 at most; who came meanwhile may be.
 slices_test() ->
     Pids = processes(1000),

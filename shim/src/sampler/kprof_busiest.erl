@@ -152,10 +152,11 @@ rank(Ranked, #b{top = Top, best = Before} = B) ->
 silent(Pid, #b{by = reductions, leader = any} = B) -> rank({?SILENT, 0, Pid}, B);
 silent(_, B) -> B.
 
-%% @doc The best of those that this scan has seen so far, or that the last one saw.
+%% @doc The best of those that this scan has seen so far, or that the last one saw, each once: who
+%% did not answer in time may have answered after that, and is there twice.
 -spec best(busiest()) -> [pid()].
 best(#b{best = Best}) ->
-    [Pid || {_, _, Pid} <- gb_sets:to_list(Best)].
+    lists:uniq([Pid || {_, _, Pid} <- gb_sets:to_list(Best)]).
 
 %% @doc All have been asked, or the scan is given up.
 -spec end_scan(busiest()) -> busiest().
