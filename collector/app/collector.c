@@ -20,6 +20,7 @@
 #include "app/service.h"
 #include "app/shim_link.h"
 #include "app/tool_link.h"
+#include "app/triggers.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -95,6 +96,13 @@ static void hand_out(struct collector *c, const struct stats *stats) {
             }
             if (!whole) {
                 shim_link_left_out(link);
+            }
+        }
+        if (link->p99) {
+            buffer_reset(&c->lines);
+            triggers_pack_p99(link->p99, &rows, link->node_id, &c->lines);
+            if (c->lines.len > 0) {
+                shim_link_send(link, &c->lines);
             }
         }
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "app/flames.h"
+#include "app/triggers.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -289,6 +290,7 @@ static void on_closed(void *user) {
     if (link->next) {
         link->next->previous = link->previous;
     }
+    triggers_p99_free(link->p99);
     free(link);
 }
 

@@ -35,7 +35,8 @@ struct shim_link {
     struct merge *merge;         // of its data connections; NULL unless it streams
     uint16_t node_id;
     bool stats_wanted;
-    bool slow_wanted; // slow requests are to be sent to it
+    bool slow_wanted;         // slow requests are to be sent to it
+    struct triggers_p99 *p99; // of tiers, that are to be sent to it; NULL: of none
     // the shim said that its trace ended in order, so that the stream's end loses nothing
     bool stopped_cleanly;
     bool streaming;              // a stream of the node is open in the pipeline

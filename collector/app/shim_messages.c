@@ -5,6 +5,7 @@
 
 #include "app/flames.h"
 #include "app/shim_link.h"
+#include "app/triggers.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -135,8 +136,14 @@ static void on_stopped(struct shim_link *link, struct control_map message) {
 
 static void on_note(const struct shim_link *link, struct control_map message) {
     struct slice level = {0}, text = {0};
+    bool history = false;
     control_get_text(message, FIELD_LEVEL, &level);
+    control_get_bool(message, FIELD_HISTORY, &history);
     if (control_get_text(message, FIELD_TEXT, &text)) {
+        if (history) {
+            roster_event(link->seen, clock_wall(), "%.*s",
+                         (int)(text.len < ROSTER_TEXT ? text.len : ROSTER_TEXT), text.data);
+        }
         shim_link_tell(link, slice_is(level, LEVEL_WARNING) ? LOG_WARNING : LOG_INFO, "%.*s",
                        (int)(text.len < 800 ? text.len : 800), text.data);
     }
@@ -281,6 +288,8 @@ void shim_link_message(void *user, struct slice type, struct control_map message
         on_state(link, message);
     } else if (slice_is(type, CONTROL_STEERED)) {
         link->links->steering.steered(link->links->steering.context, link, message);
+    } else if (slice_is(type, CONTROL_P99)) {
+        link->p99 = triggers_want(link->p99, message);
     } else if (slice_is(type, CONTROL_FULL_STARTED)) {
         flame_started(link->links->flames, link, message);
     } else if (slice_is(type, CONTROL_FULL_STOPPED)) {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "app/triggers.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -279,11 +280,17 @@ static void send_rows(struct tool_links *links, struct watch *watch, int64_t now
 
 // -- steering -------------------------------------------------------------------------------------
 
-static void send_steered(struct tool_link *t, bool ok, struct slice text) {
+// answer: of the shim; its list of triggers goes on.
+static void send_steered(struct tool_link *t, bool ok, struct slice text,
+                         const struct control_map *answer) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_STEERED, 2);
+    bool triggers = answer && triggers_has(*answer);
+    struct control_writer w = control_begin(&b, CONTROL_STEERED, triggers ? 3 : 2);
     control_bool(&w, FIELD_OK, ok);
     control_text(&w, FIELD_TEXT, text);
+    if (triggers) {
+        triggers_put(&w, *answer);
+    }
     send_end(t, &b, &w);
     t->steered = NULL;
 }
@@ -301,12 +308,14 @@ static bool is_steered(const struct tool_links *links, const struct roster_node 
 static bool pack_steer(struct control_map message, int64_t id, struct buffer *out) {
     struct slice command = {0};
     int64_t n = 0;
+    if (control_get_text(message, FIELD_COMMAND, &command) && triggers_is_command(command)) {
+        return triggers_pack_order(message, id, out);
+    }
     const char *how = control_get_int(message, FIELD_ONE_IN, &n)       ? FIELD_ONE_IN
                       : control_get_int(message, FIELD_PER_SECOND, &n) ? FIELD_PER_SECOND
                                                                        : NULL;
-    bool known = control_get_text(message, FIELD_COMMAND, &command) &&
-                 (slice_is(command, STEER_PAUSE) || slice_is(command, STEER_RESUME) ||
-                  (slice_is(command, STEER_SAMPLE) && how && n > 0));
+    bool known = slice_is(command, STEER_PAUSE) || slice_is(command, STEER_RESUME) ||
+                 (slice_is(command, STEER_SAMPLE) && how && n > 0);
     struct control_writer w = control_begin(out, CONTROL_STEER, how ? 3 : 2);
     control_int(&w, FIELD_ID, id);
     control_text(&w, FIELD_COMMAND, command);
@@ -328,7 +337,8 @@ static void on_steer(struct tool_link *t, struct control_map message) {
     } else if (is_steered(t->links, node)) {
         send_error(t, "the node has not answered an earlier question yet; try again");
     } else if (!pack_steer(message, ++t->links->last_id, &b)) {
-        send_error(t, "this collector knows pause, resume, and sample with a number from 1 on");
+        send_error(t, "this collector knows pause, resume, sample with a number from 1 on, and "
+                      "orders about triggers");
     } else {
         t->steered = node;
         t->steer_id = t->links->last_id;
@@ -348,7 +358,7 @@ static void on_steered(void *context, const struct shim_link *shim, struct contr
     control_get_text(answer, FIELD_TEXT, &text);
     for (struct tool_link *t = links->first; t; t = t->next) {
         if (t->steered && t->steered->node == shim->node && t->steer_id == id) {
-            send_steered(t, ok, text);
+            send_steered(t, ok, text, &answer);
         }
     }
 }
@@ -481,7 +491,8 @@ void tool_link_second(struct tool_links *links, int64_t now) {
                 t, false,
                 slice_text(t->steered->connected
                                ? "the node does not answer; its shim may be of an older release"
-                               : "the node is gone"));
+                               : "the node is gone"),
+                NULL);
         }
     }
 }

@@ -26,7 +26,7 @@
 // first, of the node that has most.
 #define RETENTION_PROFILE_ROWS 20000000
 #define RETENTION_ROW_BYTES 25
-// Those of all that come by themselves, and so have a label: 1.5 GB, two days of eight nodes
+// Those of all that come by themselves, and so have a label: 1.5 GB, a day and a half of ten nodes
 // whose stacks are sampled for ever. The oldest go first, of the node and label that have most: a
 // sampler pushes out what is its own.
 #define RETENTION_LABELLED_ROWS 60000000

@@ -39,6 +39,8 @@ int nodes_main(int argc, char **argv);
 extern const char nodes_help[];
 int trace_main(int argc, char **argv);
 extern const char trace_help[];
+int trigger_main(int argc, char **argv);
+extern const char trigger_help[];
 int note_main(int argc, char **argv);
 extern const char note_help[];
 

@@ -31,6 +31,8 @@ static const struct command {
     {"nodes", "the nodes that a running collector knows, and what they do", nodes_main, nodes_help},
     {"trace", "pause, resume or sample a node's trace through the collector", trace_main,
      trace_help},
+    {"trigger", "stacks sampled by themselves, when a value of a node passes a limit", trigger_main,
+     trigger_help},
     {"note", "writes down what was done, such as a deploy, for charts and comparisons", note_main,
      note_help},
     {"suggest", "what to trace in a running node, as a command of kprof attach", suggest_main,

@@ -21,7 +21,7 @@
 #define LIMIT_MB_REQUESTS 200
 #define LIMIT_MB_PROFILES 85
 // Runs of stack sampling that stand for ever, and a profile of one while it is written.
-#define LIMIT_MB_STANDING 100
+#define LIMIT_MB_STANDING 85
 // Two sets of statistics, one gathered while the other is written: rows, those of _other and _total
 // too, histograms, the ledger, paths, kept requests.
 #define LIMIT_MB_STATISTICS 170
@@ -99,6 +99,8 @@
 #define LIMIT_TOOLS 16
 // What is remembered of a node's ups and downs, 208 bytes each.
 #define LIMIT_NODE_EVENTS 20u
+// Triggers of a node, as many as its shim takes (shim/src/triggers/kprof_trigger_options.erl).
+#define LIMIT_TRIGGERS 16u
 // Seconds that a node has to answer what a tool wants of it: arming takes a few at most.
 #define LIMIT_STEER_SECONDS 10
 
@@ -262,7 +264,7 @@
 // Runs that stand for ever, of as many nodes. Their profiles have so many bytes of looks, so many
 // names, and as many stacks and processes as a shim may number; at seven eighths of that they go on
 // in another one, or after the seconds that were asked for, these at most.
-#define LIMIT_STANDING_RUNS 8u
+#define LIMIT_STANDING_RUNS 10u
 #define LIMIT_SLICE_BYTES (4u << 20)
 #define LIMIT_SLICE_NAMES 8000u
 #define LIMIT_SLICE_SECONDS 43200

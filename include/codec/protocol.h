@@ -43,12 +43,18 @@
 //                     included, and how many of them were never sent. What its data connection did
 //                     not bring is lost
 //     identify_reply  id, identity (text or nil)
-//     note            level, text
+//     note            level, text; history (true: it stands in the node's history, too)
 //     state           state "tracing" | "tripped" (by the guard) | "paused" (by steer), one_in,
 //                     per_second (0: no such bound), level_ppm (what the guard lets through of
 //                     these), trips (of the breaker), text (why, or empty)
 //                     at first and whenever it changes
-//     steered         id, ok, text
+//     steered         id, ok, text; triggers, of the commands about them: [{name, trigger, tier,
+//                     above, for_ms, high_water, every_ms, seconds, hz, label, began, again_ms,
+//                     value, process}], where trigger_list has asked
+//                     tier: of the trigger "tier_p99"; value: the last one seen, if any; process:
+//                     whose queue that is; began: so many runs; again_ms: until the next one may
+//     p99             tiers [{tier}]: whose 99th percentile it wants to know at each flush, in
+//                     place of those before; answered by p99
 //     full_started    id, at, functions, processes, new_processes, scheduling, gc, modules [{name,
 //                     application}]
 //                     a full trace: how many functions have patterns and how many processes flags,
@@ -82,8 +88,11 @@
 //     calls           identity, outcome, started_at, duration_us, spans [{tier, depth, pid, …}]:
 //                     a finished request
 //     slow            the same of one that took longer than slow_threshold_us
-//     steer           id, command "pause" | "resume" | "sample", one_in or per_second: answered by
-//                     steered
+//     steer           id, command "pause" | "resume" | "sample", one_in or per_second |
+//                     "trigger_add", trigger, above, and any of tier, name, for_ms, high_water,
+//                     every_ms, seconds, hz, label | "trigger_list" | "trigger_remove", name
+//                     or all: answered by steered
+//     p99             tiers [{tier, p99_us}]: of the calls of a flush, where any ended
 //     full            id, seconds, all, applications [{name}], modules [{name}] (with *),
 //                     processes [{pid}], label (of the request that a header wants traced, or 0)
 //                     trace every function of these modules in these processes, and in those that
@@ -109,7 +118,7 @@
 //   tool -> collector
 //     nodes
 //     watch           node: from now on its rows every second, instead of another node's
-//     steer           node, command, one_in or per_second: answered by steered, or error
+//     steer           node, and the fields of steer above but id: answered by steered, or error
 //     flame           node, requests, seconds, only, name, all, applications, modules: a full trace
 //                     of so many requests; answered by flaming until flamed
 //     flame_stop      no more: what there is is kept
@@ -131,7 +140,7 @@
 //                     _total; and incomplete, expired, unsampled, dropped_messages, decode_errors,
 //                     off_ms of that time (all without a trace); unmarked_calls of the whole
 //                     trace, as long as nothing has begun a request
-//     steered         ok, text: what the node answered
+//     steered         ok, text, triggers: what the node answered
 //     noted           id, at, node, text: the note as it is kept
 //     flaming         requests (that are there), incomplete, others, unseen, functions, processes,
 //                     messages, new_processes; text: what it waits for before it begins, or
@@ -177,6 +186,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_NOTE "note"
 #define CONTROL_STATE "state"
 #define CONTROL_STEERED "steered"
+#define CONTROL_P99 "p99" // to a shim, too
 #define CONTROL_FULL_STARTED "full_started"
 #define CONTROL_FULL_STOPPED "full_stopped"
 #define CONTROL_FLAME "flame" // a tool, too
@@ -236,6 +246,9 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define STEER_PAUSE "pause"
 #define STEER_RESUME "resume"
 #define STEER_SAMPLE "sample"
+#define STEER_TRIGGER_ADD "trigger_add"
+#define STEER_TRIGGER_LIST "trigger_list"
+#define STEER_TRIGGER_REMOVE "trigger_remove"
 // level of a note
 #define LEVEL_WARNING "warning"
 // reason of a gap
@@ -244,6 +257,8 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 // -- fields ---------------------------------------------------------------------------------------
 
 #define FIELD_A "a"
+#define FIELD_ABOVE "above"
+#define FIELD_AGAIN_MS "again_ms"
 #define FIELD_ALL "all"
 #define FIELD_APPLICATION "application"
 #define FIELD_APPLICATIONS "applications"
@@ -251,6 +266,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_ASYNC "async"
 #define FIELD_AT "at"
 #define FIELD_AWAY_MS "away_ms"
+#define FIELD_BEGAN "began"
 #define FIELD_BUCKET_START "bucket_start"
 #define FIELD_BUDGET_PPM "budget_ppm"
 #define FIELD_BUSY "busy"
@@ -276,11 +292,13 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_EVERY_MS "every_ms"
 #define FIELD_EXPIRED "expired"
 #define FIELD_F "f"
+#define FIELD_FOR_MS "for_ms"
 #define FIELD_FROM "from"
 #define FIELD_FUNCTION "function"
 #define FIELD_FUNCTIONS "functions"
 #define FIELD_GC "gc"
 #define FIELD_HELD_MS "held_ms"
+#define FIELD_HIGH_WATER "high_water"
 #define FIELD_HISTORY "history"
 #define FIELD_HZ "hz"
 #define FIELD_ID "id"
@@ -322,6 +340,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_PEER "peer"
 #define FIELD_PER_SECOND "per_second"
 #define FIELD_PID "pid"
+#define FIELD_PROCESS "process"
 #define FIELD_PROCESSES "processes"
 #define FIELD_PROFILE "profile"
 #define FIELD_PROOF "proof"
@@ -361,6 +380,8 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_TIME_OFFSET "time_offset"
 #define FIELD_TOP "top"
 #define FIELD_TOTAL "total"
+#define FIELD_TRIGGER "trigger"
+#define FIELD_TRIGGERS "triggers"
 #define FIELD_TRIPPED_MS "tripped_ms"
 #define FIELD_TRIPS "trips"
 #define FIELD_TYPE "type"
@@ -373,6 +394,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_UNSENT "unsent"
 #define FIELD_UNTIL "until"
 #define FIELD_UNWRITTEN_S "unwritten_s"
+#define FIELD_VALUE "value"
 #define FIELD_VERSION "version"
 #define FIELD_VIEW_S "view_s"
 #define FIELD_WAIT_US "wait_us"

@@ -36,6 +36,8 @@
     flame_options/0,
     sample_options/0,
     sampling_options/0,
+    trigger/0,
+    trigger_options/0,
     label/0,
     identity_fun/0,
     stats_dumper/0,
@@ -115,8 +117,23 @@
     | {slow_call_callback, slow_call_callback()}
     | {trace_gc, boolean()}
     | {trace_scheduling, boolean()}
+    | {triggers, [trigger()]}
     | {wait, boolean()}.
 %% See {@link start_trace/1}.
+
+-type trigger() ::
+    {run_queue | message_queue_len | memory | reductions, {above, number()}}
+    | {run_queue | message_queue_len | memory | reductions, {above, number()}, trigger_options()}
+    | {tier_p99, Tier :: text(), {above_ms, number()}}
+    | {tier_p99, Tier :: text(), {above_ms, number()}, trigger_options()}.
+-type trigger_options() :: #{
+    for => number(),
+    high_water => boolean(),
+    every => number(),
+    name => text(),
+    sample => sample_options()
+}.
+%% See the option `triggers' of {@link start_trace/1}.
 
 -type flame_options() :: #{
     requests => pos_integer(),
@@ -272,6 +289,18 @@ unload() ->
 %% processes that hold a token pay for it. Refused where it could kill the node: both before OTP
 %% 25.3 (otp#6448), trace_gc from OTP 27 on (otp#11624, not mended in any release that this one
 %% knows).</li>
+%% <li>`{triggers, [{Of, {above, N}} | {Of, {above, N}, Options}]}': a run of stack sampling begins
+%% by itself when a value of this node has been above N for a while. `Of' is `run_queue' (processes
+%% that are ready to run), `message_queue_len' (of the longest queue of a process), `memory' (in
+%% use, bytes), `reductions' (a second); or `{tier_p99, Tier, {above_ms, N}}': the 99th percentile
+%% of a tier's calls, as the collector counts them in each of its flushes, where it has seen any.
+%% Looked at once a second. `Options' is a map: `for' seconds it must be above without a pause (5;
+%% 0: once is enough), or with `high_water => true' it begins at once, whenever the value is above N
+%% and higher than in the five minutes before; `every': seconds until the trigger may begin another
+%% one (600); `sample': the options of the run, as of {@link sample/1}, by default 30 seconds of the
+%% busiest processes by what the trigger is about, labelled with the trigger's name; `name': what it
+%% is called, `run_queue' say, or `tier_p99 http'. 16 at most. `kprof trigger' adds some, and tells
+%% how they stand. What happened is in the log and in `kprof nodes --history'.</li>
 %% <li>`{wait, boolean()}', default false: a function that is not in its module is no error; it is
 %% traced once the module has been loaded with it.</li>
 %% </ul>

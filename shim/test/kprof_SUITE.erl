@@ -52,7 +52,8 @@
     stacks/1,
     stacks_refused/1,
     stacks_end/1,
-    stacks_killed/1
+    stacks_killed/1,
+    triggers/1
 ]).
 
 -define(TIERS,
@@ -111,7 +112,8 @@ all() ->
         stacks,
         stacks_refused,
         stacks_end,
-        stacks_killed
+        stacks_killed,
+        triggers
     ].
 
 init_per_testcase(Case, Config) ->
@@ -1898,3 +1900,110 @@ stacks_killed(Config) ->
     ok = call(Peer, kprof, stop, []),
     ?assertEqual(8, depth(Config)),
     ?assertEqual([], sampler_processes(Peer)).
+
+%% --- triggers ---
+
+%% Those of start_trace and a tool's: they begin runs, tell what happened and how they stand, are
+%% not traced, outlive the connection, and end with the trace.
+triggers(Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ok = start_trace(Config, [
+        {triggers, [
+            {memory, {above, 1}, #{for => 0, sample => #{seconds => 3}}},
+            {tier_p99, outer, {above_ms, 5}, #{for => 0}}
+        ]}
+    ]),
+    #{<<"tiers">> := [#{<<"tier">> := <<"outer">>}]} = wait_type(Config, <<"p99">>),
+    #{<<"label">> := <<"memory">>, <<"by">> := <<"memory">>, <<"seconds">> := 3} = Run =
+        wait_type(Config, <<"stacks">>),
+    #{<<"name">> := Why} = Run,
+    {0, _} = binary:match(Why, <<"the trigger memory: ">>),
+    #{<<"history">> := true} = wait_note(Config, <<"stacks are sampled for 3 s">>),
+    %% one run at a time
+    kprof_mock_collector:send(Mock, #{
+        type => p99, tiers => [#{tier => outer, p99_us => 7000.0}, #{tier => x}, 1]
+    }),
+    ok = wait(fun() -> value(<<"tier_p99 outer">>, Config) =:= 7.0 end),
+    kprof_mock_collector:send(Mock, #{
+        type => stacks_kept, profile => 9, reason => done, text => <<>>
+    }),
+    #{<<"history">> := true} = wait_note(Config, <<"the trigger memory: profile 9">>),
+    [
+        #{<<"name">> := <<"memory">>, <<"began">> := 1, <<"every_ms">> := 600000},
+        #{<<"name">> := <<"tier_p99 outer">>, <<"tier">> := <<"outer">>, <<"began">> := 0}
+    ] = listed(Config),
+    false = ordered(Config, #{command => trigger_add, trigger => load, above => 1}),
+    false = ordered(Config, #{
+        command => trigger_add, trigger => tier_p99, tier => nothing, above => 1
+    }),
+    false = ordered(Config, #{command => trigger_remove, name => nothing}),
+    true = ordered(Config, #{
+        command => trigger_add, trigger => message_queue_len, above => 1 bsl 40, name => q
+    }),
+    ok = wait(fun() -> is_number(value(<<"q">>, Config)) end),
+    Untraced = fun() ->
+        [
+            ?assertEqual({flags, []}, call(Peer, kprof_test_app, trace_info, [P, flags]))
+         || P <- lookouts(Peer)
+        ],
+        ?assert(length(lookouts(Peer)) > 1)
+    end,
+    Untraced(),
+    kprof_mock_collector:clear(Mock),
+    kprof_mock_collector:drop_connections(Mock),
+    #{<<"tiers">> := [_]} = wait_type(Config, <<"p99">>),
+    wait_status(Peer, tracing),
+    Untraced(),
+    [_, _, _] = listed(Config),
+    true = ordered(Config, #{command => trigger_remove, all => true}),
+    [] = listed(Config),
+    #{} = kprof_mock_collector:wait_control(Mock, <<"p99">>, fun(#{<<"tiers">> := T}) ->
+        T =:= []
+    end),
+    stop_trace(Config),
+    ok = wait(fun() -> lookouts(Peer) =:= [] end),
+    %% without any, none looks, until there is one
+    ok = start_trace(Config, []),
+    ?assertEqual([], lookouts(Peer)),
+    [] = listed(Config),
+    true = ordered(Config, #{command => trigger_add, trigger => run_queue, above => 1 bsl 40}),
+    Untraced(),
+    ok = call(Peer, kprof, unload, []),
+    ok = wait(fun() -> call(Peer, code, is_loaded, [kprof_lookout]) =:= false end).
+
+wait_type(Config, Type) ->
+    kprof_mock_collector:wait_control(mock(Config), Type).
+
+wait_note(Config, Part) ->
+    kprof_mock_collector:wait_control(mock(Config), <<"note">>, fun(#{<<"text">> := Text}) ->
+        binary:match(Text, Part) =/= nomatch
+    end).
+
+ordered(Config, Order) ->
+    #{<<"ok">> := Ok} = answer(Config, Order),
+    Ok.
+
+answer(Config, Order) ->
+    Id = erlang:unique_integer([positive]),
+    ok = kprof_mock_collector:send(mock(Config), Order#{type => steer, id => Id}),
+    kprof_mock_collector:wait_control(mock(Config), <<"steered">>, fun(#{<<"id">> := I}) ->
+        I =:= Id
+    end).
+
+listed(Config) ->
+    #{<<"ok">> := true, <<"triggers">> := Triggers} = answer(Config, #{command => trigger_list}),
+    Triggers.
+
+value(Name, Config) ->
+    [Trigger] = [T || #{<<"name">> := N} = T <- listed(Config), N =:= Name],
+    maps:get(<<"value">>, Trigger, none).
+
+%% Those that look and those that ask.
+lookouts(Peer) ->
+    [
+        P
+     || P <- call(Peer, erlang, processes, []),
+        {current_stacktrace, Stack} <- [call(Peer, erlang, process_info, [P, current_stacktrace])],
+        {M, _, _, _} <- [lists:last([{none, none, 0, []} | Stack])],
+        lists:member(M, [kprof_lookout, kprof_asker])
+    ].

@@ -261,6 +261,18 @@ unsafe_versions_test() ->
     ),
     ?assertEqual([[13, 0], [13, 1, 5]], Unsafe(running)).
 
+%% A percentile is of a tier that there is; the rest is kprof_trigger_options'.
+triggers_test_() -> {timeout, 300, fun triggers_case/0}.
+triggers_case() ->
+    P99 = fun(Tier) -> {triggers, [{tier_p99, Tier, {above_ms, 5}}]} end,
+    ?assertMatch({ok, #{triggers := []}}, kprof_options:check([?TIERS])),
+    ?assertMatch({ok, #{triggers := [#{above := 5}]}}, kprof_options:check([?TIERS, P99(a)])),
+    {error, Reason} = kprof_options:check([?TIERS, P99(b)]),
+    ?assertEqual("no tier is named b", kprof_error:format(Reason)),
+    ?assertMatch(
+        {error, {bad_value, triggers, _, _}}, kprof_options:check([?TIERS, {triggers, x}])
+    ).
+
 force_header_test_() -> {timeout, 300, fun force_header_case/0}.
 force_header_case() ->
     Forced = fun(V) ->

@@ -28,6 +28,21 @@ others_test_() ->
             decoded(#{type => identify, id => <<"1">>, m => m, f => f, args => {bin, <<>>}})
         ),
         ?_assertEqual({ok, {steer, 1, unknown}}, decoded(#{type => steer, id => 1, command => x})),
+        ?_assertEqual(
+            {ok, {steer, 1, {trigger, {remove, all}}}},
+            decoded(#{type => steer, id => 1, command => trigger_remove, all => true})
+        ),
+        ?_assertEqual(
+            {ok, {steer, 1, unknown}},
+            decoded(#{type => steer, id => 1, command => trigger_remove, name => 5})
+        ),
+        ?_assertEqual(
+            {ok, {p99, [{<<"t">>, 1.5}]}},
+            decoded(#{
+                type => p99,
+                tiers => [#{tier => t, p99_us => 1500}, #{tier => 1, p99_us => 1}, #{tier => t}, 1]
+            })
+        ),
         ?_assertEqual({ok, {stats, [#{}]}}, decoded(#{type => stats, rows => [1, #{}]})),
         ?_assertEqual({error, no_type}, decoded(#{id => 1})),
         ?_assertEqual(

@@ -241,6 +241,27 @@ static inline void fuzz_tiers(struct control_writer *w, struct fuzz_input *in) {
     }
 }
 
+// Maybe more than there may be.
+static inline void fuzz_triggers(struct control_writer *w, struct fuzz_input *in) {
+    uint32_t count = fuzz_u8(in) % (2 * LIMIT_TRIGGERS);
+    control_list(w, "triggers", count);
+    for (uint32_t i = 0; i < count; i++) {
+        control_map(w, 3);
+        control_text(w, "name", fuzz_bytes(in, 255));
+        control_number(w, "value", (double)fuzz_number(in, 1));
+        control_int(w, "again_ms", fuzz_number(in, 1));
+    }
+}
+
+static inline void fuzz_p99(struct control_writer *w, struct fuzz_input *in) {
+    uint32_t count = fuzz_u8(in) % (2 * LIMIT_TRIGGERS);
+    control_list(w, "tiers", count);
+    for (uint32_t i = 0; i < count; i++) {
+        control_map(w, 1);
+        control_text(w, "tier", fuzz_bytes(in, 255));
+    }
+}
+
 // What a shim says behind its hello.
 static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t now) {
     static const char *const reasons[] = {"stopped",    "tripped", "paused",
@@ -259,13 +280,17 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
         FLAME,
         FULL_STARTED,
         FULL_STOPPED,
+        P99,
         TYPES
     };
-    static const char *const types[TYPES] = {
-        "clock",       "identify_reply", "tiers", "trace_started", "trace_stopped", "trace_total",
-        "gap",         "note",           "state", "steered",       "flame",         "full_started",
-        "full_stopped"};
-    static const uint32_t pairs[TYPES] = {6, 2, 5, 1, 2, 3, 4, 2, 6, 3, 5, 6, 4};
+    static const char *const types[TYPES] = {"clock",         "identify_reply",
+                                             "tiers",         "trace_started",
+                                             "trace_stopped", "trace_total",
+                                             "gap",           "note",
+                                             "state",         "steered",
+                                             "flame",         "full_started",
+                                             "full_stopped",  "p99"};
+    static const uint32_t pairs[TYPES] = {6, 2, 5, 1, 2, 3, 4, 3, 6, 4, 5, 6, 4, 1};
     unsigned type = fuzz_u8(in) % TYPES;
     struct control_writer w = control_begin(b, types[type], pairs[type]);
     switch (type) {
@@ -288,9 +313,13 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
         control_int(&w, "labels", fuzz_u8(in));
         break;
     case STOPPED:
-    case NOTE:
-        control_text(&w, type == NOTE ? "level" : "reason", slice_text(reasons[fuzz_u8(in) % 6]));
+        control_text(&w, "reason", slice_text(reasons[fuzz_u8(in) % 6]));
         control_text(&w, "text", fuzz_bytes(in, 255));
+        break;
+    case NOTE:
+        control_text(&w, "level", slice_text(reasons[fuzz_u8(in) % 6]));
+        control_text(&w, "text", fuzz_bytes(in, 255));
+        control_bool(&w, "history", fuzz_u8(in) & 1);
         break;
     case TOTAL:
         control_int(&w, "labels", fuzz_u8(in));
@@ -315,6 +344,7 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
         control_int(&w, "id", fuzz_number(in, 1));
         control_bool(&w, "ok", fuzz_u8(in) & 1);
         control_text(&w, "text", fuzz_bytes(in, 255));
+        fuzz_triggers(&w, in);
         break;
     case FLAME:
         control_int(&w, "requests", fuzz_number(in, 1));
@@ -339,6 +369,9 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
         control_int(&w, "at", fuzz_number(in, now));
         control_text(&w, "reason", fuzz_bytes(in, 20));
         control_text(&w, "text", fuzz_bytes(in, 255));
+        break;
+    case P99:
+        fuzz_p99(&w, in);
         break;
     }
     control_end(&w);

@@ -172,11 +172,12 @@ static void brings_data(struct fuzz_input *in, struct buffer *b) {
 static void asks(struct fuzz_input *in, struct buffer *b) {
     static const char *const types[] = {"nodes", "watch", "steer",     "pong",
                                         "?",     "flame", "flame_stop"};
-    static const char *const commands[] = {"pause", "resume", "sample", "?"};
+    static const char *const commands[] = {"pause",       "resume",       "sample",
+                                           "trigger_add", "trigger_list", "?"};
     uint8_t how = fuzz_u8(in);
     struct control_writer w = control_begin(b, types[how % 7], 6);
     control_text(&w, "node", slice_text(how / 7 % 8 == 7 ? "" : fuzz_name(number, how / 7 % 3u)));
-    control_text(&w, "command", slice_text(commands[how / 16 % 4]));
+    control_text(&w, "command", slice_text(commands[how / 16 % 6]));
     control_int(&w, "one_in", fuzz_number(in, 1));
     control_int(&w, "per_second", fuzz_number(in, 1));
     control_int(&w, "requests", fuzz_number(in, 1));

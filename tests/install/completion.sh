@@ -73,4 +73,5 @@ for shell in bash zsh fish; do
   offers $shell "kprof slow --limit " ""
   offers $shell "kprof trace shop@host " "pause resume sample"
   offers $shell "kprof trace shop@host re" "resume"
+  offers $shell "kprof trigger shop@host " "add list remove"
 done

@@ -135,6 +135,25 @@ text({trace_port, Why}) ->
     io_lib:format("the trace port cannot be opened: ~0tp", [Why]);
 text({trace_port_taken, N}) ->
     io_lib:format("somebody else connected to the trace port ~b times before kprof could", [N]);
+text({bad_trigger, Trigger}) ->
+    io_lib:format(
+        "a trigger is {Of, {above, N}}, Of being run_queue, message_queue_len, memory or "
+        "reductions, or {tier_p99, Tier, {above_ms, N}}, maybe with a map of options behind, not "
+        "~0tP",
+        [Trigger, 20]
+    );
+text({bad_trigger, Name, {bad_option, {Key, _}}}) ->
+    io_lib:format("the trigger ~ts has no option ~0tP", [Name, Key, 10]);
+text({bad_trigger, Name, {bad_value, Key, Value, Wanted}}) ->
+    io_lib:format("the trigger ~ts: ~0tP wants ~ts, not ~0tP", [Name, Key, 10, Wanted, Value, 10]);
+text({duplicate_trigger, Name}) ->
+    io_lib:format("two triggers are named ~ts: give one another name", [Name]);
+text({too_many_triggers, N, Max}) ->
+    io_lib:format("~b triggers are more than the ~b that one trace may have", [N, Max]);
+text({no_trigger, Name}) ->
+    io_lib:format("there is no trigger ~ts", [Name]);
+text({no_tier, Name}) ->
+    io_lib:format("no tier is named ~ts", [Name]);
 text({config, Line, Why}) ->
     io_lib:format("line ~ts: ~ts", [line(Line), Why]);
 text(Other) ->

@@ -181,6 +181,8 @@ handle_event(info, {kprof_full_relay, Pid, Why}, tracing, #d{trace = Trace} = D)
     {keep_state, D#d{trace = kprof_trace:full_cut_off(Pid, Why, Trace)}};
 handle_event(info, {kprof_sampler, _, _} = Told, _, #d{trace = Trace} = D) ->
     {keep_state, D#d{trace = kprof_trace:sampler(Told, Trace)}};
+handle_event(info, {kprof_lookout, _, _} = Told, _, #d{trace = Trace} = D) ->
+    {keep_state, D#d{trace = kprof_trace:lookout(Told, Trace)}};
 handle_event(info, {kprof_guard, {reset, From, Until, MFAs}}, tracing, #d{trace = Trace}) ->
     ok = kprof_trace:reset({From, Until}, MFAs, Trace),
     keep_state_and_data;
@@ -321,6 +323,8 @@ steer({sample, Asked}, Id, State, #d{trace = Trace0} = D) ->
         {error, Text} ->
             steered(Id, false, Text, D)
     end;
+steer({trigger, Order}, Id, _, #d{trace = Trace} = D) ->
+    {keep_state, D#d{trace = kprof_trace:trigger(Id, Order, Trace)}};
 steer(unknown, Id, _, D) ->
     steered(Id, false, "its shim cannot do that; it may be of an older release", D).
 

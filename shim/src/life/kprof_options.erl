@@ -30,6 +30,7 @@
     slow_us := non_neg_integer() | undefined,
     slow_callback := kprof:slow_call_callback() | undefined,
     flags := [garbage_collection | running],
+    triggers := [kprof_trigger:spec()],
     leader := pid()
 }.
 %% force_header: its name in lower case, and how many requests a second it may force. collector: the
@@ -81,6 +82,7 @@ check(Options) ->
             slow_us => SlowUs,
             slow_callback => SlowCallback,
             flags => Flags,
+            triggers => triggers(maps:get(triggers, Checked), Tiers),
             leader => group_leader()
         }}
     catch
@@ -107,6 +109,7 @@ defaults() ->
         slow_call_callback => undefined,
         trace_gc => false,
         trace_scheduling => false,
+        triggers => [],
         wait => false
     }.
 
@@ -203,6 +206,8 @@ value(slow_call_callback, undefined) ->
 value(slow_call_callback, F) when is_function(F, 2) -> F;
 value(slow_call_callback, V) ->
     bad(slow_call_callback, V, "a fun of two arguments, Spans and Identity");
+value(triggers, V) ->
+    kprof_trigger_options:check(V);
 value(Name, B) when
     is_boolean(B), Name =:= trace_gc orelse Name =:= trace_scheduling orelse Name =:= wait
 ->
@@ -237,6 +242,14 @@ samplable(Tiers, {per_second, _} = Sample) ->
     ok;
 samplable(_, _) ->
     ok.
+
+triggers(Triggers, Tiers) ->
+    Names = [Name || #{name := Name} <- Tiers],
+    _ = [
+        throw({no_tier, Tier})
+     || #{of_what := {tier_p99, Tier}} <- Triggers, not lists:member(Tier, Names)
+    ],
+    Triggers.
 
 bad(Name, Value, Wanted) ->
     throw({bad_value, Name, Value, Wanted}).

@@ -22,6 +22,7 @@
     discard/1
 ]).
 -export([flame/3, flame_header/2, full_tripped/1, full_cut_off/3, sample_stacks/4, sampler/2]).
+-export([trigger/3, lookout/2]).
 -export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, reset/3, clock/1]).
 -export([tell_state/3, steered/4, describe/1, warnings/1, armed/1, collector/1, reached/1]).
 
@@ -41,13 +42,17 @@
     full = kprof_full_traces:new() :: kprof_full_traces:full_traces(),
     stacks = kprof_stacks:new() :: kprof_stacks:stacks(),
     samples :: kprof_sample:samples(),
+    triggers :: kprof_triggers:triggers(),
     asks :: kprof_asks:asks()
 }).
 -opaque trace() :: #trace{}.
 
 %% @doc A trace with these options, neither connected nor armed.
 -spec new(kprof_slots:slots(), kprof_options:options()) -> trace().
-new(Slots, #{sample := Asked, sampling := Standing, identity_f := Fun} = Options) ->
+new(
+    Slots,
+    #{sample := Asked, sampling := Standing, identity_f := Fun, triggers := Triggers} = Options
+) ->
     %% what hands things on to the user is there before new processes are traced
     #trace{
         slots = Slots,
@@ -57,7 +62,8 @@ new(Slots, #{sample := Asked, sampling := Standing, identity_f := Fun} = Options
         sampling = kprof_sampling:new(Asked),
         samples = kprof_sample:new(Standing),
         asks = kprof_asks:new(Fun),
-        outlets = kprof_outlets:start(Options)
+        outlets = kprof_outlets:start(Options),
+        triggers = kprof_triggers:new(Triggers)
     }.
 
 %% --- arming and undoing ---
@@ -87,7 +93,8 @@ introduce(T0) ->
         Error -> introduced(Error, T0)
     end.
 
-introduced(ok, T) ->
+introduced(ok, #trace{triggers = Triggers} = T) ->
+    ok = tell_p99(kprof_triggers:p99(Triggers), T),
     {ok, tell_total(T)};
 introduced({error, Why}, #trace{control = Control} = T) ->
     {error, kprof_control:failure(Why, Control), let_go(T)}.
@@ -179,7 +186,8 @@ wind_down(#trace{slots = Slots} = T0) ->
 
 %% @doc Ends a trace that nothing is armed of.
 -spec discard(trace()) -> ok.
-discard(#trace{outlets = Outlets}) ->
+discard(#trace{outlets = Outlets, triggers = Triggers}) ->
+    ok = kprof_triggers:stop(Triggers),
     kprof_outlets:stop(Outlets).
 
 %% @doc Undoes and closes everything at once, keeping only what the next try needs.
@@ -262,7 +270,12 @@ ended(From, Why, #trace{arming = Arming0, outlets = Outlets} = T) ->
         none ->
             Over = fun(Around, Full) -> kprof_full_traces:ended(From, Why, Around, Full) end,
             Ended = kprof_stacks:ended(From, Why, around(T), T#trace.stacks),
-            {ok, full(Over, T#trace{outlets = kprof_outlets:ended(From, Outlets), stacks = Ended})}
+            {ok,
+                full(Over, T#trace{
+                    outlets = kprof_outlets:ended(From, Outlets),
+                    stacks = Ended,
+                    triggers = kprof_triggers:ended(From, Why, around(T), T#trace.triggers)
+                })}
     end.
 
 %% @doc A monitored process has ended: it may be one that was asked for an identity.
@@ -306,6 +319,9 @@ message({stacks_anew, Id}, #trace{stacks = Stacks} = T) ->
     T;
 message({stacks_kept, Told}, #trace{samples = Samples} = T) ->
     T#trace{samples = kprof_sample:kept(now_ms(), Told, Samples)};
+message({p99, Tiers}, #trace{triggers = Triggers} = T) ->
+    ok = kprof_triggers:give(Tiers, Triggers),
+    T;
 message({disarm, Function, Reason}, T) ->
     take_off(Function, Reason, T);
 message({stale, Tier, Label}, #trace{watch = Watch} = T) ->
@@ -408,8 +424,9 @@ around(#trace{slots = Slots, control = Control, tiers = Tiers, arming = Arming} 
 own(#trace{full = Full} = T) ->
     beside(T) ++ kprof_full_traces:processes(Full).
 
-beside(#trace{outlets = Outlets, stacks = Stacks}) ->
-    kprof_outlets:pids(Outlets) ++ kprof_stacks:processes(Stacks).
+beside(#trace{outlets = Outlets, stacks = Stacks, triggers = Triggers}) ->
+    kprof_outlets:pids(Outlets) ++ kprof_stacks:processes(Stacks) ++
+        kprof_triggers:processes(Triggers).
 
 %% --- sampling of stacks ---
 
@@ -432,6 +449,33 @@ sample_stacks(From, Wanted, State, #trace{control = Control, samples = Before} =
 -spec sampler(kprof_sampler:told(), trace()) -> trace().
 sampler(Told, #trace{stacks = Stacks} = T) ->
     T#trace{stacks = kprof_stacks:event(Told, around(T), Stacks)}.
+
+%% --- triggers ---
+
+%% @doc A tool wants something of the triggers. It is answered by and by.
+-spec trigger(term(), kprof_triggers:order(), trace()) -> trace().
+trigger(Id, Order, #trace{triggers = Before} = T) ->
+    triggers(kprof_triggers:order(Id, Order, around(T), Before), T).
+
+%% @doc What their lookout has sent.
+-spec lookout(kprof_lookout:told(), trace()) -> trace().
+lookout(Told, #trace{triggers = Before} = T) ->
+    triggers(kprof_triggers:event(Told, around(T), Before), T).
+
+triggers(After, #trace{triggers = Before, arming = Arming} = T) ->
+    New = kprof_triggers:processes(After) -- kprof_triggers:processes(Before),
+    Tracer = kprof_arming:tracer(Arming),
+    _ = New =:= [] orelse Tracer =:= undefined orelse kprof_tracer:leave_out(Tracer, New),
+    Wanted = kprof_triggers:p99(After),
+    _ = Wanted =:= kprof_triggers:p99(Before) orelse tell_p99(Wanted, T),
+    T#trace{triggers = After}.
+
+%% A collector tells none by itself.
+tell_p99(Tiers, #trace{control = Control, triggers = Before}) ->
+    case {Tiers, kprof_triggers:p99(Before)} of
+        {[], []} -> ok;
+        _ -> kprof_control:told(kprof_protocol:p99(Tiers), Control)
+    end.
 
 %% --- sampling ---
 

@@ -5,10 +5,11 @@
 
 -export([encode/1, decode/1, own_pid/1]).
 -export([auth/4, answer/1, hello/0, data_hello/3]).
+-export([event/1, p99/1, steered/3, steered/4]).
 -export([full_started/1, full_stopped/4, full_missed/2, full_named/2, flame/1]).
 -export([stacks/1, stacks_started/3, stacks_taken/4, stacks_stopped/5]).
 -export([
-    tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3, steered/3
+    tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3
 ]).
 
 -export_type([message/0, told/0, command/0]).
@@ -17,7 +18,12 @@
 
 -type message() :: #{type := atom(), atom() => kprof_msgpack:value()}.
 %% One to the collector.
--type command() :: pause | resume | {sample, {one_in | per_second, term()}} | unknown.
+-type command() ::
+    pause
+    | resume
+    | {sample, {one_in | per_second, term()}}
+    | {trigger, kprof_triggers:order()}
+    | unknown.
 -type told() ::
     {welcome, Session :: integer(), Key :: binary()}
     | {bye, Why :: string()}
@@ -28,6 +34,7 @@
     | {stale, Tier :: term(), Label :: term()}
     | {stats, Rows :: [map()]}
     | {calls | slow, #{binary() => kprof_msgpack:value()}}
+    | {p99, [{Tier :: binary(), Ms :: number()}]}
     | {steer, Id :: term(), command()}
     | {full, kprof_full:wanted()}
     | {full_stop, Id :: term()}
@@ -76,6 +83,11 @@ told(<<"calls">>, Map) ->
     {calls, Map};
 told(<<"slow">>, Map) ->
     {slow, Map};
+told(<<"p99">>, #{<<"tiers">> := Rows}) when is_list(Rows) ->
+    {p99, [
+        {Tier, Us / 1000}
+     || #{<<"tier">> := Tier, <<"p99_us">> := Us} <- Rows, is_binary(Tier), is_number(Us)
+    ]};
 told(<<"steer">>, #{<<"id">> := Id} = Map) ->
     {steer, Id, command(Map)};
 told(<<"full">>, #{<<"id">> := Id, <<"seconds">> := Seconds} = Map) when
@@ -179,12 +191,23 @@ texts(List, Key, Map) ->
         _ -> []
     end.
 
-command(#{<<"command">> := <<"pause">>}) -> pause;
-command(#{<<"command">> := <<"resume">>}) -> resume;
+command(#{<<"command">> := <<"pause">>}) ->
+    pause;
+command(#{<<"command">> := <<"resume">>}) ->
+    resume;
 command(#{<<"command">> := <<"sample">>, <<"one_in">> := N}) -> {sample, {one_in, N}};
 command(#{<<"command">> := <<"sample">>, <<"per_second">> := N}) -> {sample, {per_second, N}};
 command(#{<<"command">> := <<"sample">>}) -> {sample, {per_second, none}};
-command(_) -> unknown.
+command(#{<<"command">> := <<"trigger_add">>} = Map) ->
+    {trigger, {add, Map}};
+command(#{<<"command">> := <<"trigger_list">>}) ->
+    {trigger, list};
+command(#{<<"command">> := <<"trigger_remove">>, <<"name">> := Name}) when is_binary(Name) ->
+    {trigger, {remove, Name}};
+command(#{<<"command">> := <<"trigger_remove">>, <<"all">> := true}) ->
+    {trigger, {remove, all}};
+command(_) ->
+    unknown.
 
 %% Why the collector says bye. It may be nobody's that is known: what goes to terminals and logs is
 %% a line, and not long.
@@ -306,6 +329,16 @@ identified(Id, Identity) ->
 note(Level, Text) ->
     #{type => note, level => Level, text => text(Text)}.
 
+%% @doc Something that happened, which stands in the node's history, too.
+-spec event(unicode:chardata()) -> message().
+event(Text) ->
+    (note(info, Text))#{history => true}.
+
+%% @doc The tiers whose 99th percentile is to be told at each flush, from now on.
+-spec p99([binary()]) -> message().
+p99(Tiers) ->
+    #{type => p99, tiers => [#{tier => Tier} || Tier <- Tiers]}.
+
 %% @doc What the session does now, and why; `Fields' are the sampling's, and how often the breaker
 %% has tripped.
 -spec state(atom(), unicode:chardata(), map()) -> message().
@@ -368,6 +401,11 @@ stacks_stopped(Id, At, Reason, Text, Totals) ->
 -spec steered(term(), boolean(), unicode:chardata()) -> message().
 steered(Id, Ok, Text) ->
     #{type => steered, id => Id, ok => Ok, text => text(Text)}.
+
+%% @doc The answer to a tool's command about triggers, with those that there are, if it wants them.
+-spec steered(term(), boolean(), unicode:chardata(), [map()]) -> message().
+steered(Id, Ok, Text, Triggers) ->
+    (steered(Id, Ok, Text))#{triggers => Triggers}.
 
 text(Text) ->
     unicode:characters_to_binary(Text).

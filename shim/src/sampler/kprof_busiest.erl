@@ -30,7 +30,7 @@
     leader :: any | pid(),
     % never chosen: who looks
     own :: #{pid() => true},
-    left = none :: none | [pid()] | {iterator, term()},
+    left = none :: none | kprof_processes:processes(),
     % what they had in the scan before. Most have that still, and nothing is written of them. Now
     % and then there is another table for what they have now, without those who have ended
     before :: ets:tid(),
@@ -62,18 +62,10 @@ table() ->
 %% @doc Begins a scan.
 -spec begin_scan(busiest()) -> busiest().
 begin_scan(#b{known = Known} = B0) ->
-    B = B0#b{left = all(), best = gb_sets:empty(), least = none},
+    B = B0#b{left = kprof_processes:all(), best = gb_sets:empty(), least = none},
     case Known > ?STALE_TIMES * erlang:system_info(process_count) + ?STALE_MORE of
         true -> B#b{now = table(), known = 0};
         false -> B
-    end.
-
-%% Through a variable: a compiler of an older release does not know them.
-all() ->
-    Vm = erlang,
-    case list_to_integer(Vm:system_info(otp_release)) >= 28 of
-        true -> {iterator, Vm:processes_iterator()};
-        false -> Vm:processes()
     end.
 
 %% @doc Whether one goes on.
@@ -84,27 +76,12 @@ is_scanning(#b{left = Left}) ->
 %% @doc The next processes to ask, and for what; none: all have been asked.
 -spec slice(busiest()) -> {none | {kprof_asker:job(), [pid()]}, busiest()}.
 slice(#b{left = Left, own = Own, by = By, leader = Leader} = B) ->
-    case next(?SLICE, Left, []) of
+    case kprof_processes:take(?SLICE, Left) of
         {[], _} ->
             {none, B};
         {Pids, Rest} ->
             Others = [P || P <- Pids, not is_map_key(P, Own)],
             {{{measure, By, Leader}, Others}, B#b{left = Rest}}
-    end.
-
-next(0, Left, Pids) ->
-    {Pids, Left};
-next(_, [], Pids) ->
-    {Pids, []};
-next(N, [Pid | Left], Pids) ->
-    next(N - 1, Left, [Pid | Pids]);
-next(_, {iterator, none}, Pids) ->
-    {Pids, {iterator, none}};
-next(N, {iterator, Iterator}, Pids) ->
-    Vm = erlang,
-    case Vm:processes_next(Iterator) of
-        {Pid, More} -> next(N - 1, {iterator, More}, [Pid | Pids]);
-        none -> {Pids, {iterator, none}}
     end.
 
 %% @doc What the processes of a slice answered.

@@ -9,7 +9,7 @@
 %% Times are in native units and are given by the caller, who owns the askers and their answers.
 -module(kprof_questions).
 
--export([start_link/0, processes/1, has_batch/1, can_ask/1, is_asked/2]).
+-export([start_link/0, start_link/1, processes/1, has_batch/1, can_ask/1, is_asked/2]).
 -export([ask/4, alone/4, answered/4, look/2]).
 
 -export_type([questions/0, silent/0]).
@@ -47,8 +47,13 @@
 %% @doc Starts the askers.
 -spec start_link() -> questions().
 start_link() ->
-    Positions = atomics:new(?ASKERS, []),
-    Askers = [kprof_asker:start_link(Positions, N) || N <- lists:seq(1, ?ASKERS)],
+    start_link(?ASKERS).
+
+%% @doc Starts so many.
+-spec start_link(pos_integer()) -> questions().
+start_link(Count) ->
+    Positions = atomics:new(Count, []),
+    Askers = [kprof_asker:start_link(Positions, N) || N <- lists:seq(1, Count)],
     #q{free = Askers, processes = [kprof_asker:pid(Asker) || Asker <- Askers]}.
 
 %% @doc The askers.

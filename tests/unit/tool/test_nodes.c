@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kprof nodes and kprof trace against a collector's own parts (roster.c, tool_link.c, pipeline.c)
-// in a process of its own, with a shim that is played here.
+// kprof nodes, trace and trigger against a collector's own parts (roster.c, tool_link.c,
+// triggers.c, pipeline.c) in a process of its own, with a shim that is played here.
 #include "tool/nodes/nodes.h"
 
 #include <arpa/inet.h>
@@ -130,6 +130,51 @@ static void say_clock(void) {
 // In a process of its own: answers each steer message with what it was told.
 static pid_t answering;
 
+// More triggers than a node may have, with names that would steer a terminal.
+static void put_triggers(struct control_writer *w) {
+    enum { MANY = LIMIT_TRIGGERS + 5 };
+    control_list(w, "triggers", MANY);
+    control_map(w, 9);
+    control_text(w, "name", slice_text("q\033[2J"));
+    control_text(w, "trigger", slice_text("message_queue_len"));
+    control_int(w, "above", 5000);
+    control_number(w, "value", 6100);
+    control_int(w, "for_ms", 2000);
+    control_int(w, "every_ms", 3600000);
+    control_int(w, "began", 1);
+    control_int(w, "again_ms", 3500000);
+    control_text(w, "process", slice_text("full (<0.9.0>)"));
+    control_map(w, 5);
+    control_text(w, "name", slice_text("memory"));
+    control_text(w, "trigger", slice_text("memory"));
+    control_number(w, "above", 2e9);
+    control_bool(w, "high_water", true);
+    control_text(w, "nothing", slice_text("that is known"));
+    for (int i = 2; i < MANY; i++) {
+        control_map(w, 1);
+        control_text(w, "began", slice_text("of another type"));
+    }
+}
+
+// What a tool has asked for, as it comes to the shim.
+static void put_order(struct control_map m, char *out, size_t room) {
+    struct slice what = slice_text(""), tier = slice_text(""), name = slice_text("");
+    double above = 0;
+    int64_t for_ms = -1, seconds = -1;
+    bool high_water = false, all = false;
+    control_get_text(m, "trigger", &what);
+    control_get_text(m, "tier", &tier);
+    control_get_text(m, "name", &name);
+    control_get_number(m, "above", &above);
+    control_get_int(m, "for_ms", &for_ms);
+    control_get_int(m, "seconds", &seconds);
+    control_get_bool(m, "high_water", &high_water);
+    control_get_bool(m, "all", &all);
+    snprintf(out, room, "%.*s|%.*s|%.*s|%.1f|%d|%d|%d%s", (int)what.len, (const char *)what.data,
+             (int)tier.len, (const char *)tier.data, (int)name.len, (const char *)name.data, above,
+             (int)for_ms, (int)seconds, high_water, all ? "|all" : "");
+}
+
 static void answer_steer(bool ok, const char *text) {
     answering = fork();
     if (answering != 0) {
@@ -154,11 +199,18 @@ static void answer_steer(bool ok, const char *text) {
             control_get_text(control_root(c), "command", &command);
             control_get_int(control_root(c), "per_second", &n);
             if (slice_is(type, "steer")) {
-                char line[200];
-                struct buffer b = buffer_make(4096);
-                struct control_writer w = control_begin(&b, "steered", 3);
-                snprintf(line, sizeof line, "%s %.*s %d", text, (int)command.len,
-                         (const char *)command.data, (int)n);
+                char line[400], order[200] = "";
+                bool list = slice_is(command, "trigger_list");
+                struct buffer b = buffer_make(1 << 16);
+                struct control_writer w = control_begin(&b, "steered", list ? 4 : 3);
+                if (command.len > 8 && memcmp(command.data, "trigger_", 8) == 0) {
+                    put_order(control_root(c), order, sizeof order);
+                }
+                snprintf(line, sizeof line, "%s %.*s %d%s", text, (int)command.len,
+                         (const char *)command.data, (int)n, order);
+                if (list) {
+                    put_triggers(&w);
+                }
                 control_int(&w, "id", id);
                 control_bool(&w, "ok", ok);
                 control_text(&w, "text", slice_text(line));
@@ -286,6 +338,35 @@ static void steering(void **state) {
     expect_line("kprof trace: the node is not connected\n");
 }
 
+static void triggers(void **state) {
+    (void)state;
+    answer_steer(true, "did");
+    assert_int_equal(ask("trigger shop add tier_p99 http --above 200ms --for 0s --name n"), 0);
+    expect_output("shop@h: did trigger_add 0tier_p99|http|n|200.0|0|-1|0\n");
+    assert_int_equal(ask("trigger shop add memory --above 2GB --high-water --sample-for 5s"), 0);
+    expect_output("shop@h: did trigger_add 0memory|||2000000000.0|-1|5|1\n");
+    assert_int_equal(ask("trigger shop remove n"), 0);
+    expect_output("shop@h: did trigger_remove 0||n|0.0|-1|-1|0\n");
+    assert_int_equal(ask("trigger shop remove --all --json"), 0);
+    expect_output("{\"node\":\"shop@h\",\"command\":\"remove\",\"ok\":true,\"text\":\"did "
+                  "trigger_remove 0|||0.0|-1|-1|0|all\"}\n");
+    assert_int_equal(ask("trigger shop list"), 0);
+    expect_part(" trigger   above       for    now   every  runs   next run\n"
+                " q?[2J     5,000       2 s  6,100  60 min     1  in 58 min  full (<0.9.0>)\n"
+                " memory   2.0 GB  new high      -     0 s     0   any time\n");
+    assert_int_equal(ask("trigger shop list --json"), 0);
+    expect_json("$.triggers[0].name", "q\033[2J");
+    expect_json("$.triggers[0].value", "6100");
+    expect_json("$.triggers[1].high_water", "1");
+    expect_json("$.triggers[15]", "{}");
+    expect_json("$.triggers[#-16].trigger", "message_queue_len"); // no more than those
+    expect_no_part("nothing");
+    no_answer();
+    answer_steer(false, "cannot");
+    assert_int_equal(ask("trigger shop add run_queue --above 8"), 1);
+    expect_line("kprof trigger: shop@h: cannot trigger_add 0run_queue|||8.0|-1|-1|0\n");
+}
+
 static void noting(void **state) {
     (void)state;
     assert_int_equal(ask("note one"), 1);
@@ -327,6 +408,24 @@ static void command_lines(void **state) {
         {"nodes --collector nope", "--collector nope: want HOST:PORT"},
         {"nodes --collector :5", "want HOST:PORT"},
         {"nodes --collector h:0", "want HOST:PORT"},
+        {"trigger", "kprof trigger: want NODE and one of add, list, remove; "},
+        {"trigger n dance", "'dance' is none of add, list, remove"},
+        {"trigger n list x", "unexpected argument 'x'"},
+        {"trigger n add", "add what?"},
+        {"trigger n add tier_p99 --above 1s", "tier_p99 of which tier?"},
+        {"trigger n add run_queue x --above 1", "unexpected argument 'x'"},
+        {"trigger n add run_queue", "above what? Say --above N"},
+        {"trigger n add run_queue --above 8GB", "--above 8GB: want a number"},
+        {"trigger n add run_queue --above -8", "--above -8: want a number"},
+        {"trigger n add memory --above 8XB", "--above 8XB: want bytes, such as 2GB"},
+        {"trigger n add tier_p99 t --above x", "--above x: want a time such as 200ms"},
+        {"trigger n add run_queue --above 8 --for x", "--for x is no length such as 5s"},
+        {"trigger n add run_queue --above 8 --hz 0", "--hz 0: want a number from 1 to 1000"},
+        {"trigger n add run_queue --above 8 --for 1s --high-water",
+         "--for and --high-water exclude each other"},
+        {"trigger n remove", "remove which one? Say its name, or --all"},
+        {"trigger n remove x --all", "remove which one? Say its name, or --all"},
+        {"trigger n remove x y", "unexpected argument 'y'"},
         {"note", "kprof note: what was done? As in: kprof note \"deployed 1.4\""},
         {"note '  '", "what was done?"},
         {"note a b", "unexpected argument 'b'"},
@@ -393,7 +492,8 @@ static void watching(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        UNIT(table),  UNIT(chosen),     UNIT(json),     UNIT(steering),
-        UNIT(noting), UNIT(no_answers), UNIT(watching), cmocka_unit_test(command_lines)};
+        UNIT(table),      UNIT(chosen),   UNIT(json),
+        UNIT(steering),   UNIT(triggers), UNIT(noting),
+        UNIT(no_answers), UNIT(watching), cmocka_unit_test(command_lines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
