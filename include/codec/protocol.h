@@ -106,8 +106,9 @@
 //                     stands no longer
 //     stacks          id, seconds (0: until it is told to stop), hz, top, by, every_ms, budget_ppm,
 //                     registered [{name}], processes [{pid}], application, slice_s (0, or the run
-//                     stands for ever and leaves backtrace_depth alone): sample stacks; answered
-//                     by stacks_started or stacks_stopped
+//                     stands for ever and leaves backtrace_depth alone), labels (bool: tell whose
+//                     tokens they hold): sample stacks; answered by stacks_started or
+//                     stacks_stopped
 //     stacks_stop     id
 //     stacks_anew     id: a stacks_taken is to begin with the record that numbers begin anew
 //     bye             reason

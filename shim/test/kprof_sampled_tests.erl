@@ -33,7 +33,7 @@ choice_test() ->
 late_name_test() ->
     [A] = pids(1),
     R0 = kprof_stack_records:new(0),
-    {[A], W0} = kprof_sampled:choose([A], kprof_sampled:new()),
+    {[A], W0} = kprof_sampled:choose([A], kprof_sampled:new(false)),
     {W1, R1} = kprof_sampled:undescribed(A, W0, R0),
     {W2, R2} = kprof_sampled:undescribed(A, W1, R1),
     ?assertEqual({1, {ok, 0}}, {kprof_sampled:size(W2), kprof_sampled:number(A, W2)}),
@@ -47,11 +47,11 @@ late_name_test() ->
 changes_test() ->
     [A] = pids(1),
     {W0, R0} = chosen([A]),
-    ?assertMatch({A, none, true}, kprof_sampled:item(A, W0)),
+    ?assertEqual({A, none, [dear]}, kprof_sampled:item(A, W0)),
     Stack = [{m, f, 0}],
     {sample, W1, R1} = kprof_sampled:answer(seen(A, Stack, 1000, 5), W0, R0),
     %% its answer has cost it one
-    ?assertEqual({A, 1001, false}, kprof_sampled:item(A, W1)),
+    ?assertEqual({A, 1001, []}, kprof_sampled:item(A, W1)),
     {unchanged, W2, R2} = kprof_sampled:answer({A, unchanged, waiting}, W1, R1),
     {sample, W3, R3} = kprof_sampled:answer(seen(A, Stack, 1500, 7), W2, R2),
     % a major one since
@@ -70,6 +70,33 @@ changes_test() ->
         read(R5)
     ).
 
+%% Whose token it holds is told when that changes, before the look that has seen it, and again when
+%% all is told anew.
+labels_test() ->
+    [A] = pids(1),
+    {W0, R0} = chosen([A], true),
+    ?assertEqual({A, none, [dear, sequential_trace_token]}, kprof_sampled:item(A, W0)),
+    Look = fun(Label, {W, R}) ->
+        {A, waiting, Stack, Values} = seen(A, [{m, f, 0}], 1000, 5),
+        {sample, After, Told} =
+            kprof_sampled:answer({A, waiting, Stack, Values#{label => Label}}, W, R),
+        {After, Told}
+    end,
+    {W1, R1} = lists:foldl(Look, {W0, R0}, [0, 1 bsl 57, 1 bsl 57, 0]),
+    ?assertEqual({A, 1001, [sequential_trace_token]}, kprof_sampled:item(A, W1)),
+    {_, R2} = Look(0, kprof_sampled:forget(W1, kprof_stack_records:forget(R1))),
+    ?assertEqual(
+        [process, {label, 0}, sample, {label, 1 bsl 57}, sample, sample, {label, 0}, sample] ++
+            [forget, process, {label, 0}, sample],
+        [
+            case Record of
+                {label, _, {_, Label}} -> {label, Label};
+                {What, _, _} -> What
+            end
+         || Record <- read(R2)
+        ]
+    ).
+
 %% When all is told anew, what was on its way is no longer unchanged from anything.
 forget_test() ->
     [A, B] = pids(2),
@@ -78,7 +105,7 @@ forget_test() ->
     {W2, R2} = kprof_sampled:forget(W1, kprof_stack_records:forget(R1)),
     ?assertEqual(2, kprof_sampled:size(W2)),
     {gone, W3, R3} = kprof_sampled:answer({A, unchanged, waiting}, W2, R2),
-    ?assertMatch({A, none, true}, kprof_sampled:item(A, W3)),
+    ?assertEqual({A, none, [dear]}, kprof_sampled:item(A, W3)),
     {sample, _, R4} = kprof_sampled:answer(seen(A, [{m, f, 0}], 3000, 5), W3, R3),
     ?assertMatch(
         [
@@ -97,7 +124,10 @@ seen(Pid, Stack, Reductions, Minor) ->
     {Pid, waiting, Stack, #{reductions => Reductions, collected => {Minor, 0, 0, 0}}}.
 
 chosen(Pids) ->
-    {Pids, W} = kprof_sampled:choose(Pids, kprof_sampled:new()),
+    chosen(Pids, false).
+
+chosen(Pids, Labels) ->
+    {Pids, W} = kprof_sampled:choose(Pids, kprof_sampled:new(Labels)),
     kprof_sampled:described([{P, items()} || P <- Pids], W, kprof_stack_records:new(0)).
 
 items() ->

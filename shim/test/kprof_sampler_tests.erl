@@ -17,6 +17,7 @@ sampler_test_() ->
             {"values, and how they change", fun values/0},
             {"who hibernates is seen to do so", fun hibernates/0},
             {"names, labels, initial calls, applications", fun names/0},
+            {"whose token a process holds", fun labels/0},
             {"the busiest are found", fun busiest/0},
             {"the budget is kept", fun budget/0},
             {"an owner that does not go on", fun slow_owner/0},
@@ -348,6 +349,31 @@ stands() ->
     ok = kprof_sampler:kill(Sampler),
     lists:foreach(fun end_of/1, Pids).
 
+%% Of a request of this trace, or of another node's: its label; of an earlier trace or of somebody
+%% else: none.
+labels() ->
+    Slots = kprof_slots:create(),
+    [Old, Current, Other] = [N bsl 32 || N <- [1, 2, 3]],
+    ok = kprof_slots:open(Slots, Old),
+    ok = kprof_slots:open(Slots, Current),
+    Holds = [none, Current + 7, Other + 7, Old + 7, 7, foreign],
+    Pids = [spawn_link(fun() -> holder(Label) end) || Label <- Holds],
+    try
+        #{records := Records} = run(#{processes => Pids, hz => 100, labels => true}, 1),
+        Told = [{Pid, Label} || {label, _, {#{pid := Pid}, Label}} <- Records],
+        Want = [0, Current + 7, Other + 7, 0, 0, 0],
+        ?assertEqual(
+            lists:sort(lists:zip([text(P) || P <- Pids], Want)), lists:sort(Told)
+        )
+    after
+        kprof_slots:erase(),
+        lists:foreach(fun end_of/1, Pids)
+    end.
+
+holder(Label) ->
+    _ = Label =/= none andalso seq_trace:set_token(label, Label),
+    sleeper().
+
 text(Pid) ->
     list_to_binary(pid_to_list(Pid)).
 
@@ -365,7 +391,8 @@ wanted(More) ->
             every_ms => 5000,
             budget_ppm => 20000,
             registered => [],
-            application => <<>>
+            application => <<>>,
+            labels => false
         },
         More#{processes => Pids}
     ).

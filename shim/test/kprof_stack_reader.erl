@@ -62,6 +62,9 @@ read(<<Of, Bytes/binary>>, Reader, Read) when Of =:= 7; Of =:= 10 ->
 read(<<Of, Bytes/binary>>, Reader, Read) when Of =:= 8; Of =:= 9 ->
     {Us, Rest} = integer(Bytes),
     read(Rest, Reader, [told(maps:get(Of, #{8 => held, 9 => late}), Us, Reader) | Read]);
+read(<<13, Bytes/binary>>, Reader, Read) ->
+    {[N, Label], Rest} = integers(2, Bytes),
+    read(Rest, Reader, [told(label, {process(N, Reader), Label}, Reader) | Read]);
 read(<<12, Rest/binary>>, #{time := Time} = Reader, Read) ->
     read(Rest, (new())#{time := Time}, [told(forget, all, Reader) | Read]).
 

@@ -122,7 +122,8 @@ told(<<"stacks">>, #{<<"id">> := Id} = Map) when is_integer(Id) ->
         budget_ppm => within(1000, 500000, 20000, <<"budget_ppm">>, Map),
         registered => texts(<<"registered">>, <<"name">>, Map),
         processes => texts(<<"processes">>, <<"pid">>, Map),
-        application => application(Map)
+        application => application(Map),
+        labels => maps:get(<<"labels">>, Map, false) =:= true
     }};
 told(<<"stacks_stop">>, #{<<"id">> := Id}) ->
     {stacks_stop, Id};

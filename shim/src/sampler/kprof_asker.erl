@@ -37,8 +37,10 @@
     look
     | describe
     | {measure, kprof_busiest:by(), Leader :: any | pid()}.
--type item() :: {pid(), Base :: none | non_neg_integer(), Dear :: boolean()} | pid().
-%% For `look' with what its reductions are if it has done nothing; else the process alone.
+-type item() ::
+    {pid(), Base :: none | non_neg_integer(), More :: [dear | sequential_trace_token]} | pid().
+%% For `look' with what its reductions are if it has done nothing, and what is asked for besides its
+%% stack; else the process alone.
 -type answer() ::
     {pid(), gone}
     | {pid(), unchanged, kprof_stack_records:status()}
@@ -119,13 +121,13 @@ run(Job, [Item | Items], {Stand, Tell, Part} = To, N, {Before, Count, Since, Las
 now_ns() ->
     erlang:monotonic_time(nanosecond).
 
-one(look, {Pid, Base, Dear}) ->
+one(look, {Pid, Base, More}) ->
     %% alone and first: asked together with a stack it is always running
     case process_info(Pid, status) of
         undefined -> {Pid, gone};
         % every question is a signal then, and it has done something
-        {status, running} -> stack(Pid, running, Dear);
-        {status, Status} -> still(process_info(Pid, reductions), Pid, Status, Base, Dear)
+        {status, running} -> stack(Pid, running, More);
+        {status, Status} -> still(process_info(Pid, reductions), Pid, Status, Base, More)
     end;
 one(describe, Pid) ->
     case process_info(Pid, described_by()) of
@@ -137,23 +139,43 @@ one({measure, By, Leader}, Pid) ->
 
 still({reductions, R}, Pid, Status, Base, _) when R =:= Base; R =:= Base - 1 ->
     {Pid, unchanged, Status};
-still({reductions, _}, Pid, Status, _, Dear) ->
-    stack(Pid, Status, Dear);
+still({reductions, _}, Pid, Status, _, More) ->
+    stack(Pid, Status, More);
 still(undefined, Pid, _, _, _) ->
     {Pid, gone}.
 
-stack(Pid, Status, false) ->
-    case process_info(Pid, [current_stacktrace, message_queue_len, reductions]) of
-        [{_, Stack}, {_, Queue}, {_, Reductions}] ->
-            {Pid, Status, frames(Pid, Stack), #{queue => Queue, reductions => Reductions}};
-        undefined ->
-            {Pid, gone}
-    end;
-stack(Pid, Status, true) ->
+%% A token costs 0.1 µs beside the stack, and up to 0.5 µs on OTP 25.
+stack(Pid, Status, [dear | Token]) ->
     case process_info(Pid, message_queue_len) of
         undefined -> {Pid, gone};
-        {_, Queue} -> dear(process_info(Pid, items(Queue)), Pid, Status)
-    end.
+        {_, Queue} -> answer(process_info(Pid, Token ++ items(Queue)), Pid, Status)
+    end;
+stack(Pid, Status, Token) ->
+    Items = Token ++ [current_stacktrace, message_queue_len, reductions],
+    answer(process_info(Pid, Items), Pid, Status).
+
+answer([{sequential_trace_token, Token} | Items], Pid, Status) ->
+    {Pid, Status, Stack, Values} = answer(Items, Pid, Status),
+    {Pid, Status, Stack, Values#{label => label(Token)}};
+answer([{_, Stack}, {_, Queue}, {_, Reductions}], Pid, Status) ->
+    {Pid, Status, frames(Pid, Stack), #{queue => Queue, reductions => Reductions}};
+answer(undefined, Pid, _) ->
+    {Pid, gone};
+answer(Items, Pid, Status) ->
+    dear(Items, Pid, Status).
+
+%% 0: it holds none of a request of this trace, or of another node's.
+label({_, Label, _, _, _}) ->
+    Slots = kprof_slots:find(),
+    case
+        kprof_slots:is_label(Label) andalso Slots =/= undefined andalso
+            kprof_slots:whose(Slots, Label) =/= stale
+    of
+        true -> Label;
+        false -> 0
+    end;
+label(_) ->
+    0.
 
 items(Queue) ->
     [current_stacktrace, message_queue_len, reductions, heap_size, stack_size] ++
@@ -162,8 +184,6 @@ items(Queue) ->
          || Item <- [memory, garbage_collection, garbage_collection_info], Queue < ?LONG_QUEUE
         ].
 
-dear(undefined, Pid, _) ->
-    {Pid, gone};
 dear([{_, Stack}, {_, Queue}, {_, Reductions}, {_, Heap}, {_, StackSize} | More], Pid, Status) ->
     Values = #{
         queue => Queue,

@@ -3,7 +3,7 @@
 %% it last told of it, whether it is slow to answer.
 -module(kprof_sampled).
 
--export([new/0, size/1, choose/2, without/2, described/3, undescribed/3, next/2, forget/2]).
+-export([new/1, size/1, choose/2, without/2, described/3, undescribed/3, next/2, forget/2]).
 -export([item/2, is_slow/3, slow/3, answer/3, number/2]).
 
 -export_type([sampled/0]).
@@ -22,11 +22,15 @@
     reductions = none :: none | non_neg_integer(),
     minor = none :: none | non_neg_integer(),
     stack = none :: none | [mfa()],
+    % of its token, as told last
+    label = none :: none | kprof_stack_records:label(),
     asked = 0 :: non_neg_integer(),
     % native time
     slow_until = none :: none | integer()
 }).
 -record(w, {
+    % whether tokens are asked for
+    labels :: boolean(),
     % all that were told; those that are looked at are in the ring
     known = #{} :: #{pid() => #p{}},
     chosen = #{} :: #{pid() => true},
@@ -37,10 +41,10 @@
 }).
 -opaque sampled() :: #w{}.
 
-%% @doc None.
--spec new() -> sampled().
-new() ->
-    #w{}.
+%% @doc None. `Labels': it is told of each which request's token it holds.
+-spec new(boolean()) -> sampled().
+new(Labels) ->
+    #w{labels = Labels}.
 
 %% @doc How many are looked at.
 -spec size(sampled()) -> non_neg_integer().
@@ -135,9 +139,9 @@ next(N, #w{left = Left, ring = Ring} = W) ->
 
 %% @doc What an asker is to be given for it.
 -spec item(pid(), sampled()) -> kprof_asker:item().
-item(Pid, #w{known = Known}) ->
+item(Pid, #w{known = Known, labels = Labels}) ->
     #p{base = Base, asked = Asked} = maps:get(Pid, Known),
-    {Pid, Base, Asked rem ?DEAR =:= 0}.
+    {Pid, Base, [dear || Asked rem ?DEAR =:= 0] ++ [sequential_trace_token || Labels]}.
 
 %% @doc Whether it has not answered in time lately.
 -spec is_slow(pid(), integer(), sampled()) -> boolean().
@@ -190,10 +194,16 @@ answer({_, unchanged, _}, #p{stack = none}, W, R) ->
 answer({_, unchanged, Status}, #p{number = N}, W, R) ->
     {unchanged, W, kprof_stack_records:unchanged(N, Status, R)};
 answer({Pid, Status, Stack, Values}, #p{number = N} = P, #w{known = Known} = W, R0) ->
-    {Told, R} =
+    {Told, R1} =
         case P#p.stack of
             Stack -> {same, R0};
             _ -> kprof_stack_records:stack(Stack, R0)
+        end,
+    Label = maps:get(label, Values, P#p.label),
+    R =
+        case P#p.label of
+            Label -> R1;
+            _ -> kprof_stack_records:label(N, Label, R1)
         end,
     Reductions = maps:get(reductions, Values),
     {Changes, Minor} = collected(Values#{reductions := since(Reductions, P#p.reductions)}, P),
@@ -202,6 +212,7 @@ answer({Pid, Status, Stack, Values}, #p{number = N} = P, #w{known = Known} = W, 
         reductions = Reductions,
         minor = Minor,
         stack = Stack,
+        label = Label,
         asked = P#p.asked + 1
     },
     {sample, W#w{known = Known#{Pid := After}},

@@ -63,7 +63,7 @@
     clock :: kprof_sampler_clock:clock(),
     questions :: kprof_questions:questions(),
     records :: kprof_stack_records:records(),
-    sampled = kprof_sampled:new() :: kprof_sampled:sampled(),
+    sampled :: kprof_sampled:sampled(),
     % none: those that are looked at are named
     busiest :: none | kprof_busiest:busiest(),
     budget :: kprof_sample_budget:budget(),
@@ -215,6 +215,7 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
             clock = Clock,
             questions = Questions,
             records = kprof_stack_records:new(At),
+            sampled = kprof_sampled:new(maps:get(labels, Wanted)),
             busiest = kprof_sample_choice:busiest(Wanted, [self() | Own]),
             budget = kprof_sample_budget:new(Ppm, Now),
             cost = Cost,

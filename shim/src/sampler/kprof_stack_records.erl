@@ -21,14 +21,18 @@
 %%  10 gone        process
 %%  12 forget      numbers begin anew; a batch begins with it, so that what comes from there on may
 %%                 be kept apart from what came before
+%%  13 label       process, label of the request's token that it holds from now on; 0: of none
 %% '''
+%% (11 is what the collector makes of 13: the request's identity.)
+%%
 %% The tables are bounded: when one is full ({@link is_full/1}) it is {@link forget/1} that goes on.
 -module(kprof_stack_records).
 
 -export([new/1, cut_at/2, is_full/1, forget/1, take/1, close/1, is_waiting/1]).
 -export([time/2, stack/2, process/2, sample/5, unchanged/3, unanswered/2, gone/2, held/2, late/2]).
+-export([label/3]).
 
--export_type([records/0, described/0, number_of/0, values/0, status/0]).
+-export_type([records/0, described/0, number_of/0, values/0, status/0, label/0]).
 
 %% No record is longer than 4 KB, names being 255 letters at most: a batch stays below 24 KiB.
 -define(BATCH, 20000).
@@ -65,9 +69,12 @@
     queue => non_neg_integer(),
     heap => {Heap :: non_neg_integer(), Stack :: non_neg_integer()},
     memory => non_neg_integer(),
-    collected => {Minor :: integer(), OldHeap :: integer(), Bin :: integer(), OldBin :: integer()}
+    collected => {Minor :: integer(), OldHeap :: integer(), Bin :: integer(), OldBin :: integer()},
+    % not part of a sample
+    label => label()
 }.
 %% Sizes in bytes.
+-type label() :: kprof_slots:label() | 0.
 
 %% @doc Nothing has been told. Times count from `Began', in native units.
 -spec new(integer()) -> records().
@@ -225,6 +232,11 @@ late(Us, #r{out = Out} = R) ->
 -spec gone(number_of(), records()) -> records().
 gone(Process, #r{out = Out} = R) ->
     put_out(varint(Process, <<Out/binary, 10>>), R).
+
+%% @doc The token that it holds from now on is of the request of this label; 0: of none.
+-spec label(number_of(), label(), records()) -> records().
+label(Process, Label, #r{out = Out} = R) ->
+    put_out(varint(Label, varint(Process, <<Out/binary, 13>>)), R).
 
 status(running) -> 0;
 status(runnable) -> 1;

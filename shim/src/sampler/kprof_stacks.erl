@@ -26,7 +26,9 @@
     registered := [binary()],
     processes := [binary()],
     % empty: any
-    application := binary()
+    application := binary(),
+    % of the tokens that processes hold are told
+    labels := boolean()
 }.
 -type around() :: #{
     control := kprof_control:control(), arming := kprof_arming:arming(), atom() => term()

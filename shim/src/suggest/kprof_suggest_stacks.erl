@@ -33,7 +33,7 @@ look(Ms) ->
         B0 = kprof_busiest:new(reductions, ?TOP, any, [self() | Askers]),
         {B1, Q1} = scan(B0, Questions),
         {B2, Q2} = scan(B1, Q1),
-        Items = [{Pid, none, false} || Pid <- kprof_busiest:best(B2)],
+        Items = [{Pid, none, []} || Pid <- kprof_busiest:best(B2)],
         rounds(Items, now_ms() + Ms, #{}, #{}, Q2)
     after
         lists:foreach(fun ended/1, Askers),
@@ -87,9 +87,9 @@ taken({_, gone}, All) ->
     All;
 taken({Pid, unchanged, _}, {Next, Last, Counts}) ->
     {Base, Stack} = maps:get(Pid, Last),
-    {[{Pid, Base, false} | Next], Last, count(Stack, Counts)};
+    {[{Pid, Base, []} | Next], Last, count(Stack, Counts)};
 taken({Pid, _, Stack, #{reductions := Base}}, {Next, Last, Counts}) ->
-    {[{Pid, Base, false} | Next], Last#{Pid => {Base, Stack}}, count(Stack, Counts)}.
+    {[{Pid, Base, []} | Next], Last#{Pid => {Base, Stack}}, count(Stack, Counts)}.
 
 count(Stack, Counts) when is_map_key(Stack, Counts); map_size(Counts) < ?MOST ->
     maps:update_with(Stack, fun(N) -> N + 1 end, 1, Counts);
