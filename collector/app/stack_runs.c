@@ -58,6 +58,7 @@ struct stack_run {
     int64_t asked_anew;  // when the shim was told to tell its names anew, 0: it was not
     int64_t cost_before; // as told when the profile began
     bool handed;         // to the writer
+    bool follows;        // it is told of the node's requests
     char reason[REASON_BYTES];
     char text[TEXT_BYTES];
 };
@@ -261,7 +262,7 @@ enum { ASKED_NUMBERS = sizeof asked / sizeof *asked };
 // Passes the question on. False when it is too long for a message.
 static bool ask_shim(const struct stack_run *r, struct control_map message) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_STACKS, ASKED_NUMBERS + 6);
+    struct control_writer w = control_begin(&b, CONTROL_STACKS, ASKED_NUMBERS + 7);
     struct slice by = slice_text("reductions"), application = slice_text("");
     control_get_text(message, FIELD_BY, &by);
     control_get_text(message, FIELD_APPLICATION, &application);
@@ -274,6 +275,7 @@ static bool ask_shim(const struct stack_run *r, struct control_map message) {
     }
     control_text(&w, FIELD_BY, by);
     control_text(&w, FIELD_APPLICATION, application);
+    control_bool(&w, FIELD_LABELS, r->taker && !stands(r));
     copy_names(&w, message, FIELD_REGISTERED, FIELD_NAME);
     copy_names(&w, message, FIELD_PROCESSES, FIELD_PID);
     bool fits = control_end(&w);
@@ -420,10 +422,36 @@ bool stack_run_stands(const struct stack_runs *runs, const void *link, int64_t i
     return r && stands(r);
 }
 
+// What the requests are called whose tokens the processes hold. Not for a run that stands: a node
+// tells of its requests to one at a time.
+static void follow_requests(struct stack_run *r, struct control_map message) {
+    int64_t at = 0;
+    if (r->taker && !stands(r) && control_get_int(message, FIELD_AT, &at)) {
+        pipeline_set_sampled(r->shim.node, sample_taker_labels(r->taker),
+                             pipeline_ns(r->shim.node, at));
+        r->follows = true;
+    }
+}
+
+static bool find_request(void *node, struct sample_request *request) {
+    return pipeline_find_request(node, request);
+}
+
+// Those that are known by now. False without memory.
+static bool settle_requests(struct stack_run *r) {
+    bool ok = sample_labels_settle(sample_taker_labels(r->taker), find_request, r->shim.node);
+    if (r->follows) {
+        pipeline_set_sampled(r->shim.node, NULL, 0);
+        r->follows = false;
+    }
+    return ok;
+}
+
 void stack_run_started(struct stack_runs *runs, const void *link, struct control_map message) {
     struct stack_run *r = named(runs, link, message);
     if (r && r->started == 0) {
         r->started = clock_wall();
+        follow_requests(r, message);
         if (r->state == ASKED) {
             enter(r, RUNS);
         }
@@ -458,9 +486,10 @@ static void close_at(struct stack_run *r, int64_t end_ns) {
     p->counts.processes = p->samples->process_count;
     c->cost_us = (uint64_t)(r->told[COST] > r->cost_before ? r->told[COST] - r->cost_before : 0);
     p->stacks.full = p->stacks.full || p->samples->full;
+    bool settled = settle_requests(r);
     if (r->started == 0 || c->looks == 0) {
         end(r, 0);
-    } else if (!samples_weigh(p, &(struct sample_choice){.kept = true})) {
+    } else if (!settled || !samples_weigh(p, &(struct sample_choice){.kept = true})) {
         set_reason(r, slice_text("error"), slice_text("the collector is out of memory"));
         end(r, 0);
     } else {

@@ -104,6 +104,10 @@ bool sample_record_read(struct cursor *c, struct sample_record *r) {
         r->process = take_number(c);
         r->texts[0] = take_text(c);
         break;
+    case SAMPLE_LABEL:
+        r->process = take_number(c);
+        r->number = leb128_take(c);
+        break;
     case SAMPLE_FORGET:
         break;
     default:
@@ -180,6 +184,10 @@ void sample_record_write(struct buffer *out, const struct sample_record *r) {
     case SAMPLE_IDENTITY:
         leb128_append(out, r->process);
         put_text(out, r->texts[0]);
+        break;
+    case SAMPLE_LABEL:
+        leb128_append(out, r->process);
+        leb128_append(out, r->number);
         break;
     default:
         break;

@@ -303,6 +303,22 @@ void pipeline_full_lost(struct pipeline_node *n) {
     }
 }
 
+void pipeline_set_sampled(struct pipeline_node *n, struct sample_labels *labels, int64_t begin) {
+    n->sampled = labels;
+    n->sampled_begin = begin;
+}
+
+bool pipeline_find_request(const struct pipeline_node *n, struct sample_request *request) {
+    uint16_t identity;
+    int64_t end;
+    if (!n->tracker || !tracker_known(n->tracker, hash_mix(request->label), &identity, &end)) {
+        return false;
+    }
+    request->identity = slice_text(names_text(&n->pipeline->directory->identities, identity));
+    request->end_us = end == INT64_MAX ? end : time_sub(end, n->sampled_begin) / 1000;
+    return true;
+}
+
 bool pipeline_spare(struct pipeline_node *n, bool half) {
     return request_pool_spare(n->pipeline->pool, half);
 }

@@ -3,6 +3,7 @@
 // decide themselves whether it is for them.
 #include "pipeline_node.h"
 
+#include "base/time_math.h"
 #include "model/stats/keep.h"
 
 static void count(struct pipeline_node *n, const struct request_result *result) {
@@ -44,6 +45,20 @@ static void tell_full(struct pipeline_node *n, const struct request_result *resu
     }
 }
 
+// Tells who looks at the node's processes what the request was called, and when it was over.
+static void tell_sampled(struct pipeline_node *n, const struct request_result *result) {
+    if (!n->sampled || result->label == 0) {
+        return;
+    }
+    bool whole = (result->fate == REQUEST_COMPLETE || result->cut) && !result->remote;
+    const char *identity = names_text(&n->pipeline->directory->identities, result->identity);
+    struct sample_request request = {
+        .label = result->label,
+        .identity = slice_text(identity),
+        .end_us = whole ? time_sub(result->end, n->sampled_begin) / 1000 : INT64_MAX};
+    sample_labels_over(n->sampled, &request);
+}
+
 // Tells the node's shim or the log of a complete request, as they wish.
 static void tell_user(struct pipeline_node *n, const struct request_result *result) {
     if (!n->user || result->fate != REQUEST_COMPLETE || result->remote) {
@@ -71,4 +86,5 @@ void takers_take(void *node, const struct request_result *result) {
     add_to_live(n, result);
     tell_user(n, result);
     tell_full(n, result);
+    tell_sampled(n, result);
 }

@@ -268,6 +268,12 @@
 #define LIMIT_SLICE_BYTES (4u << 20)
 #define LIMIT_SLICE_NAMES 8000u
 #define LIMIT_SLICE_SECONDS 43200
+// Labels of requests that processes of a run worked for, 8 bytes each: further ones are not known.
+// Among them those of which nothing is known yet, up to 43 bytes each; and requests that were over
+// before a look told of them, 16 bytes each.
+#define LIMIT_SAMPLE_LABELS 100000u
+#define LIMIT_SAMPLE_OPEN 12000u
+#define LIMIT_SAMPLE_LATE 4096u
 // Columns and rows of a heat map of them: more than a screen has, in 10 MB.
 #define LIMIT_HEAT_COLUMNS 2000u
 #define LIMIT_HEAT_ROWS 100u

@@ -24,6 +24,9 @@ enum sample_kind {
     SAMPLE_GONE,       // process: it has ended
     SAMPLE_IDENTITY,   // process, identity: of the request that it works for from now on
     SAMPLE_FORGET,     // numbers begin anew
+    // process, label: of the request whose token it holds from now on; 0: of none. Sent to who has
+    // asked for labels (an older collector knows no such record); what is kept has identities
+    SAMPLE_LABEL,
     SAMPLE_KINDS
 };
 
@@ -70,7 +73,7 @@ struct sample_record {
     uint8_t flags;
     uint32_t process;
     uint32_t stack;  // of a look: the stack's number + 1; 0: as at the process's last look
-    uint64_t number; // arity, or µs
+    uint64_t number; // arity, or µs, or the label
     uint32_t frame_count;
     uint32_t frames[SAMPLE_STACK_DEEPEST];
     struct slice texts[4]; // module and function; pid, name, initial call, application; identity

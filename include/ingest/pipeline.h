@@ -15,6 +15,7 @@
 #include "model/message/message.h"
 #include "model/message/tier_set.h"
 #include "model/profile/full_trace.h"
+#include "model/profile/sample_labels.h"
 #include "model/stats/account.h"
 #include "model/stats/live.h"
 
@@ -92,6 +93,11 @@ void pipeline_add_full(struct pipeline_node *n, struct full_trace *full);
 void pipeline_remove_full(struct pipeline_node *n, const struct full_trace *full);
 // What is open of them is incomplete.
 void pipeline_full_lost(struct pipeline_node *n);
+// Its processes are looked at: from now on what its requests are called is told to these labels,
+// with times since the node's time `begin`, ns. They stay the caller's. NULL: no longer.
+void pipeline_set_sampled(struct pipeline_node *n, struct sample_labels *labels, int64_t begin);
+// What is known by now of a request that may go on, by its label; false: nothing.
+bool pipeline_find_request(const struct pipeline_node *n, struct sample_request *request);
 // From now on half as many requests may be open, of all nodes, as full traces take memory; or no
 // longer. False, and nothing has changed, when there are more.
 bool pipeline_spare(struct pipeline_node *n, bool half);

@@ -133,6 +133,7 @@ static void samples(void) {
         {.kind = SAMPLE_LATE, .number = 30000},
         {.kind = SAMPLE_UNANSWERED, .process = 1},
         {.kind = SAMPLE_IDENTITY, .texts = {slice_text("read")}},
+        {.kind = SAMPLE_LABEL, .number = UINT64_C(1) << 57 | 1},
         {.kind = SAMPLE_GONE, .process = 1},
         {.kind = SAMPLE_FORGET}};
     buffer_append(&b, "\xff\x41", 2); // one batch; a stretch

@@ -16,6 +16,8 @@ struct numbers {
 
 struct sample_taker {
     struct profile *profile;
+    struct sample_labels *labels;
+    uint32_t label_count; // records of them
     struct numbers frames, stacks, processes;
     struct map by_pid; // hash of a pid's text -> our number
     uint64_t us;       // time of the next record
@@ -27,8 +29,9 @@ struct sample_taker *sample_taker_new(struct profile *p) {
     if (t && map_init(&t->by_pid)) {
         t->profile = p;
         p->samples = p->samples ? p->samples : samples_new();
+        t->labels = sample_labels_new(p);
     }
-    if (!t || !t->profile || !p->samples) {
+    if (!t || !t->profile || !p->samples || !t->labels) {
         sample_taker_free(t);
         return NULL;
     }
@@ -40,9 +43,14 @@ void sample_taker_free(struct sample_taker *t) {
         free(t->frames.ours);
         free(t->stacks.ours);
         free(t->processes.ours);
+        sample_labels_free(t->labels);
         map_free(&t->by_pid);
         free(t);
     }
+}
+
+struct sample_labels *sample_taker_labels(struct sample_taker *t) {
+    return t->labels;
 }
 
 static bool number_add(struct numbers *n, uint32_t ours, uint32_t most) {
@@ -146,7 +154,8 @@ enum { LONGEST = 160 + LIMIT_NAME_BYTES };
 
 static void keep(struct sample_taker *t, const struct sample_record *r) {
     struct samples *s = t->profile->samples;
-    if (s->records.len + LONGEST > s->records.cap || !tell_time(t)) {
+    size_t more = (size_t)t->label_count * SAMPLE_LABEL_MORE; // when they are settled
+    if (s->records.len + more + LONGEST > s->records.cap || !tell_time(t)) {
         s->full = true;
         return;
     }
@@ -176,6 +185,10 @@ static bool take_look(struct sample_taker *t, struct sample_record *r) {
         uint32_t name = name_of(t, slice_text(identity));
         r->texts[0] =
             slice_text(name == NAME_NONE ? "" : names_text(&t->profile->stacks.names, name));
+    }
+    if (r->kind == SAMPLE_LABEL && kept) {
+        r->number = r->number > 0 ? 1 + sample_labels_number(t->labels, r->number) : 0;
+        t->label_count++;
     }
     if (kept) {
         keep(t, r);

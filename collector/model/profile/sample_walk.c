@@ -113,6 +113,8 @@ bool sample_walk_next(struct sample_walk *w) {
             w->damaged = w->record.number > (uint64_t)LIMIT_SAMPLE_SECONDS * SECOND_US;
             w->us += w->record.number;
             break;
+        case SAMPLE_LABEL: // of what is not settled: nobody knows the identity yet
+            break;
         case SAMPLE_HELD:
         case SAMPLE_LATE:
             return true;

@@ -17,6 +17,17 @@ struct request_ref tracker_find(const struct tracker *t, uint64_t token) {
                              : (struct request_ref){index, request_at(t, index)->generation};
 }
 
+bool tracker_known(const struct tracker *t, uint64_t token, uint16_t *identity, int64_t *end) {
+    struct request_ref ref = piece_ref(t, tracker_find(t, token));
+    if (!alive(t, ref.index, ref.generation)) {
+        return false;
+    }
+    const struct request *r = request_at(t, ref.index);
+    *identity = r->identity;
+    *end = r->has_end && r->phase == PHASE_CLOSING ? r->end : INT64_MAX;
+    return r->identity != IDENTITY_UNDEFINED;
+}
+
 void tracker_name(struct tracker *t, struct request_ref ref, uint16_t identity) {
     ref = piece_ref(t, ref);
     if (tracker_unnamed(t, ref)) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/text_amount.h"
+#include "model/profile/sample_labels.h"
 #include "model/profile/sample_weights.h"
 #include "report/heat.h"
 
@@ -200,6 +201,25 @@ static void put_part(struct flame_lines *n, const struct flame_question *q) {
     }
 }
 
+// Whose work it was, and of how many looks that is not known.
+static void put_whose(struct flame_lines *n, const struct profile *p) {
+    uint32_t not_known = names_find(&p->stacks.names, slice_text(SAMPLE_NOT_KNOWN));
+    int64_t looks = 0;
+    for (uint32_t i = 0; p->samples->values && i < p->weights.count; i++) {
+        looks += profile_key_identity(p->weights.all[i].key) == not_known
+                     ? p->samples->values[(size_t)i * SAMPLE_METRICS]
+                     : 0;
+    }
+    notes_add(n, "Whose work it was tells the token that a process held: " SAMPLE_ENDED
+                 " is one of a request that was over by then, _none is no token");
+    if (looks > 0) {
+        notes_add(n,
+                  "%" PRId64 " look%s of " SAMPLE_NOT_KNOWN
+                  ": the request had no name yet at the run's end, or was not seen",
+                  looks, looks == 1 ? " is" : "s are");
+    }
+}
+
 static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     const struct profile_counts *c = &a->profile.counts;
     struct flame_lines *n = &a->notes;
@@ -207,6 +227,9 @@ static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     if (a->profile.samples) {
         notes_sampled(&a->profile, a->id, q->weighed.metric, n);
         put_part(n, q);
+        if (q->weighed.group == FLAME_BY_IDENTITY || q->weighed.only) {
+            put_whose(n, &a->profile);
+        }
     } else {
         notes_add(
             n, "Profile %" PRId64 ": %" PRIu64 " request%s, together %s, in %" PRIu64 " process%s",

@@ -34,6 +34,8 @@ const char sample_help[] =
     "                  memory_growth, memory_release, queue, queue_growth, binary, binary_growth,\n"
     "                  binary_release\n"
     "  --group WHAT    none (default), status, process, application, identity, memory, queue\n"
+    "  --only NAME     draw only looks at processes that hold the token of a request of this\n"
+    "                  identity; all are taken and kept\n"
     "  --out FILE      write a file; its ending tells the form, as in kprof flame\n"
     "  --json          one JSON object instead of the table\n"
     "  --dir DIR       write the looks as they come into files of this folder, as kprof flame --out\n"
@@ -61,7 +63,7 @@ struct options {
     struct run_options run;
     struct draw_options draw;
     int64_t profile;                  // that came of it
-    bool group;                       // was named
+    bool group, only;                 // was named
     struct rotation_options rotation; // its folder NULL: the run is kept, and these are 0
     struct look_files files;
     bool failed; // these, and it is told
@@ -228,6 +230,9 @@ static int take_drawing(struct draw_options *o, int option, const char *value) {
                    ? EXIT_SUCCESS
                    : command_fail("sample", EXIT_USAGE,
                                   "--group %s: kprof sample --help lists them", value);
+    case 'i':
+        o->question.weighed.only = value;
+        return EXIT_SUCCESS;
     case 'o':
         if (o->file_count == DRAW_FILES ||
             !flame_format_of(value, &o->files[o->file_count].format)) {
@@ -273,6 +278,7 @@ static int settle_rotation(struct options *o) {
                         : o->draw.file_count ? "--out"
                         : o->draw.json       ? "--json"
                         : o->group           ? "--group"
+                        : o->only            ? "--only"
                                              : NULL;
     if (!r->folder) {
         o->run.seconds = o->run.seconds ? o->run.seconds : USUAL_S;
@@ -316,6 +322,9 @@ static int take(void *to, int option, const char *value) {
     case 'G':
         o->group = true;
         return take_drawing(&o->draw, option, value);
+    case 'i':
+        o->only = true;
+        return take_drawing(&o->draw, option, value);
     case 'd':
     case 'm':
     case 'o':
@@ -334,6 +343,7 @@ static int parse(int argc, char **argv, struct options *o) {
         {"db", required_argument, NULL, 'd'},
         {"metric", required_argument, NULL, 'm'},
         {"group", required_argument, NULL, 'G'},
+        {"only", required_argument, NULL, 'i'},
         {"out", required_argument, NULL, 'o'},
         {"json", no_argument, NULL, 'j'},
         {"dir", required_argument, NULL, 'D'},

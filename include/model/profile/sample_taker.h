@@ -4,6 +4,7 @@
 #pragma once
 
 #include "model/profile/profile.h"
+#include "model/profile/sample_labels.h"
 #include "model/profile/samples.h"
 
 struct sample_taker; // opaque
@@ -18,3 +19,5 @@ uint64_t sample_taker_us(const struct sample_taker *t);
 // Forgets the looks that were taken, and has times begin at 0 again: frames, stacks and processes
 // stay. Returns the time that has passed, in µs.
 uint64_t sample_taker_clear(struct sample_taker *t);
+// The labels of what it takes: to be told of requests, and to be settled when all is taken.
+struct sample_labels *sample_taker_labels(struct sample_taker *t);

@@ -230,6 +230,9 @@ void tracker_end(struct tracker *t, const struct tracker_end *end);
 bool tracker_unnamed(const struct tracker *t, struct request_ref ref);
 // The request of a token, for calls that are no spans; {SPAN_NONE, 0} when there is none.
 struct request_ref tracker_find(const struct tracker *t, uint64_t token);
+// What is known by now of the request of a token: its identity, and its end, INT64_MAX: it goes on.
+// False: no identity, or no such request is open.
+bool tracker_known(const struct tracker *t, uint64_t token, uint16_t *identity, int64_t *end);
 // Names a request. The first name stays.
 void tracker_name(struct tracker *t, struct request_ref ref, uint16_t identity);
 // What its begin calls a request, which nothing else may come to name. It is kept as a text

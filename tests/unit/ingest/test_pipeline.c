@@ -7,6 +7,7 @@
 #include "captures.h"
 #include "ingest/capture.h"
 #include "ledger_sum.h"
+#include "model/profile/samples.h"
 #include "trace_bytes.h"
 
 #define MS 1000000LL
@@ -1076,6 +1077,44 @@ static void loop(void **state) {
     assert_int_equal(disarmed, 1);
 }
 
+// Who looks at the node's processes is told what requests were called and when they were over, and
+// may ask about those that go on.
+static void sampled(void **state) {
+    (void)state;
+    enum { OURS = 7 };
+    const uint64_t labels_of = (uint64_t)OURS << 32;
+    struct profile profile;
+    assert_true(profile_init(&profile));
+    profile.samples = samples_new();
+    struct sample_labels *labels = sample_labels_new(&profile);
+    assert_non_null(labels);
+    uint32_t number = sample_labels_number(labels, labels_of + 1);
+    assert_int_equal(sample_labels_number(labels, labels_of + 1), number);
+    pipeline_set_sampled(n, labels, 2 * MS);
+    pipeline_set_user(n, &user);
+    begin(true, true);
+    pipeline_set_labels(n, OURS);
+    pipeline_set_clock(n, SECOND, NOW);
+    pipeline_tick(p, moment(NOW));
+    labels_start = OURS;
+    request(1, 1, 0);
+    frame_mark("request_begin", 2, 2, "read", 11 * MS);
+    assert_int_equal(feed(), -1);
+    struct sample_request goes_on = {.label = labels_of + 2}, ends = {.label = labels_of + 1},
+                          nobody = {.label = labels_of + 3};
+    assert_true(pipeline_find_request(n, &goes_on) && slice_is(goes_on.identity, "read"));
+    assert_int_equal(goes_on.end_us, INT64_MAX);
+    assert_true(pipeline_find_request(n, &ends) && slice_is(ends.identity, "create"));
+    assert_int_equal(ends.end_us, 8000);
+    assert_false(pipeline_find_request(n, &nobody));
+    end(true);
+    // it is known now, so that who comes with its label has a number with what is known
+    assert_int_not_equal(sample_labels_number(labels, labels_of + 1), number);
+    pipeline_set_sampled(n, NULL, 0);
+    sample_labels_free(labels);
+    profile_free(&profile);
+}
+
 // The shim is told of labels of its node that calls come under although their requests are over:
 // each once a second, and so many at most.
 static void stale_labels(void **state) {
@@ -1321,6 +1360,7 @@ int main(void) {
         UNIT(cut_off),
         UNIT(live),
         UNIT(full_apart),
+        UNIT(sampled),
         UNIT(strange_times),
         UNIT(hostile_times),
         UNIT(other_ticks),
