@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/stack_runs.h"
+#include "app/stack_run_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,60 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text_time.h"
-#include "codec/json.h"
-#include "model/profile/sample_relay.h"
-#include "model/profile/sample_taker.h"
-#include "model/profile/sample_view.h"
 #include "model/profile/sample_weights.h"
-
-enum {
-    SECOND_NS = 1000000000,
-    ANSWER_SECONDS = 10, // until a shim has begun, or ended, or has told its names anew
-    ANEW_SECONDS = 5,    // between two times that it is asked to tell all anew: that costs its node
-    REASON_BYTES = 32,
-    TEXT_BYTES = 400,
-    MOST_NAMES = 100
-};
-
-enum run_state {
-    ASKED, // the shim has not answered yet
-    RUNS,
-    STOPPING, // it was told to stop
-    WRITES,   // the profile waits for the writer, or is with it
-    OVER
-};
-
-// The numbers that a shim tells, as they go on to the tool.
-static const char *const numbers[] = {FIELD_SAMPLES,  FIELD_UNCHANGED, FIELD_UNANSWERED,
-                                      FIELD_HELD_MS,  FIELD_LATE_MS,   FIELD_COST_US,
-                                      FIELD_PROCESSES};
-enum { NUMBERS = sizeof numbers / sizeof *numbers, COST = 5, PROCESSES = 6 };
-
-struct stack_run {
-    struct stack_run *next;
-    struct stack_asker asker;
-    struct flame_shim shim; // its link is NULL when it is gone
-    struct profile profile;
-    struct sample_taker *taker; // NULL: nothing is kept
-    struct sample_view *view;   // shown to who has asked as it goes; NULL: it is not
-    enum view_by view_by;
-    int64_t view_s, view_in; // how often, and seconds until the next one
-    bool passed_on;          // nothing is kept, but passed on as it is
-    struct sample_relay relay;
-    int64_t anew_at; // monotonic ns: not asked for before then
-    enum run_state state;
-    int64_t id;
-    int64_t since;   // of the state, monotonic ns
-    int64_t started; // ns since 1970; 0: it has not
-    int64_t told[NUMBERS];
-    int64_t slice_s;     // it goes on in another profile after so long, for ever; 0: it ends
-    int64_t asked_anew;  // when the shim was told to tell its names anew, 0: it was not
-    int64_t cost_before; // as told when the profile began
-    bool handed;         // to the writer
-    bool follows;        // it is told of the node's requests
-    char reason[REASON_BYTES];
-    char text[TEXT_BYTES];
-};
 
 static void enter(struct stack_run *r, enum run_state state) {
     r->state = state;
@@ -75,11 +22,6 @@ static void set_reason(struct stack_run *r, struct slice reason, struct slice te
     }
 }
 
-// Whether one that stands for ever counts as the node's, or one that was asked for.
-static bool stands(const struct stack_run *r) {
-    return r->slice_s > 0;
-}
-
 static void forget(struct stack_run *r) {
     sample_taker_free(r->taker);
     sample_view_free(r->view);
@@ -87,228 +29,25 @@ static void forget(struct stack_run *r) {
     free(r);
 }
 
-// -- telling --------------------------------------------------------------------------------------
-
-static void put_numbers(struct control_writer *w, const struct stack_run *r) {
-    for (int i = 0; i < NUMBERS; i++) {
-        control_int(w, numbers[i], r->told[i]);
-    }
-    control_int(w, FIELD_LOST, (int64_t)r->relay.lost);
-}
-
-static void tell_state(struct stack_run *r) {
-    if (r->asker.user) {
-        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-        struct control_writer w = control_begin(&b, CONTROL_STACKS_STATE, NUMBERS + 1);
-        put_numbers(&w, r);
-        if (control_end(&w)) {
-            r->asker.tell(r->asker.user, &b, false);
-        }
-        buffer_free(&b);
-    }
-}
-
-static void put_process(struct control_writer *w, const struct view_process *p) {
-    bool memory = p->now.memory >= 0;
-    control_map(w, memory ? 13 : 11);
-    control_text(w, FIELD_PID, slice_text(p->pid));
-    control_text(w, FIELD_NAME, slice_text(p->name));
-    control_text(w, FIELD_INITIAL_CALL, slice_text(p->initial));
-    control_text(w, FIELD_APPLICATION, slice_text(p->application));
-    control_text(w, FIELD_STATUS,
-                 slice_text(p->gone                        ? "ended"
-                            : p->looks + p->unchanged == 0 ? "did not answer"
-                                                           : samples_status(p->status)));
-    control_text(w, FIELD_FUNCTION, slice_text(p->function));
-    control_int(w, FIELD_REDUCTIONS, p->reductions);
-    control_int(w, FIELD_QUEUE, p->now.queue > 0 ? p->now.queue : 0);
-    control_int(w, FIELD_QUEUE_CHANGE, p->now.queue - p->before.queue);
-    control_int(w, FIELD_SAMPLES, p->looks + p->unchanged);
-    control_int(w, FIELD_UNANSWERED, p->unanswered);
-    if (memory) {
-        control_int(w, FIELD_MEMORY, p->now.memory);
-        control_int(w, FIELD_MEMORY_CHANGE, p->now.memory - p->before.memory);
-    }
-}
-
-// Values in maps and lists, keys included.
-enum { OF_PROCESS = 1 + 2 * 13, OF_FUNCTION = 1 + 2 * 3, OF_VIEW = 1 + 2 * 6 };
-_Static_assert(OF_VIEW + VIEW_PROCESSES * OF_PROCESS + 2 * VIEW_FUNCTIONS * OF_FUNCTION <=
-                   LIMIT_CONTROL_ELEMENTS,
-               "a view fits a message");
-
-static bool put_view(struct buffer *b, const struct view *v, uint32_t processes) {
-    struct control_writer w = control_begin(b, CONTROL_STACKS_VIEW, 5);
-    control_int(&w, FIELD_DURATION_US, (int64_t)v->us);
-    control_int(&w, FIELD_SAMPLES, v->looks);
-    control_int(&w, FIELD_BUSY, v->busy);
-    control_list(&w, FIELD_PROCESSES, processes);
-    for (uint32_t i = 0; i < processes; i++) {
-        put_process(&w, &v->processes[i]);
-    }
-    control_list(&w, FIELD_FUNCTIONS, v->function_count);
-    for (uint32_t i = 0; i < v->function_count; i++) {
-        control_map(&w, 3);
-        control_text(&w, FIELD_NAME, slice_text(v->functions[i].name));
-        control_int(&w, FIELD_SELF, v->functions[i].self);
-        control_int(&w, FIELD_TOTAL, v->functions[i].total);
-    }
-    return control_end(&w);
-}
-
-// Where no time has passed there is nothing to tell yet.
-static void tell_view(struct stack_run *r) {
-    const struct view *v = r->asker.user ? sample_view_next(r->view, r->view_by) : NULL;
-    if (v) {
-        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-        uint32_t processes = v->process_count;
-        while (!put_view(&b, v, processes) && processes > 0) { // names may be long: the busiest
-            processes /= 2;
-        }
-        if (b.len > 0) {
-            r->asker.tell(r->asker.user, &b, false);
-        }
-        buffer_free(&b);
-        r->view_in = r->view_s;
-    }
-}
-
 // It is over; profile: its number, 0: there is none.
 static void end(struct stack_run *r, int64_t profile) {
-    if (r->asker.user) {
-        struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-        struct control_writer w = control_begin(&b, CONTROL_STACKS_KEPT, NUMBERS + 5);
-        control_int(&w, FIELD_PROFILE, profile);
-        control_int(&w, FIELD_SLICE_S, r->slice_s);
-        control_text(&w, FIELD_REASON, slice_text(r->reason));
-        control_text(&w, FIELD_TEXT, slice_text(r->text));
-        put_numbers(&w, r);
-        if (control_end(&w)) {
-            r->asker.tell(r->asker.user, &b, true);
-        }
-        buffer_free(&b);
-    }
+    stack_run_tell_end(r, profile);
     enter(r, OVER);
 }
 
-// type: CONTROL_STACKS_STOP or CONTROL_STACKS_ANEW.
-static void tell_shim(const struct stack_run *r, const char *type) {
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, type, 1);
-    control_int(&w, FIELD_ID, r->id);
-    if (control_end(&w) && r->shim.link) {
-        r->shim.send(r->shim.link, &b);
-    }
-    buffer_free(&b);
-}
-
 static void tell_stop(const struct stack_run *r) {
-    tell_shim(r, CONTROL_STACKS_STOP);
-}
-
-// -- passing on -----------------------------------------------------------------------------------
-
-static bool put_looks(const struct stack_run *r, struct slice records, struct buffer *b) {
-    struct control_writer w = control_begin(b, CONTROL_STACKS_LOOKS, 3);
-    control_text(&w, FIELD_NODE, slice_text(r->profile.head.node));
-    control_int(&w, FIELD_AT, r->started);
-    control_bytes(&w, FIELD_BYTES, records);
-    return control_end(&w);
-}
-
-// Who does not read in time loses looks, which are counted. False: they are none.
-static bool pass_on(struct stack_run *r, struct slice taken) {
-    struct buffer records = buffer_make(LIMIT_CONTROL_BYTES),
-                  b = buffer_make(LIMIT_CONTROL_BYTES + CONTROL_HEADER);
-    bool good = sample_relay_take(&r->relay, taken, &records);
-    struct slice passed = slice_of(records.data, records.len);
-    if (good && passed.len > 0 &&
-        !(r->asker.user && put_looks(r, passed, &b) && r->asker.tell(r->asker.user, &b, false))) {
-        sample_relay_lose(&r->relay, passed);
-    }
-    buffer_free(&b);
-    buffer_free(&records);
-    return good;
+    stack_run_tell_shim(r, CONTROL_STACKS_STOP);
 }
 
 // Every second: one that lost looks goes on with what the shim tells anew.
 static void catch_up(struct stack_run *r, int64_t now) {
     if (r->passed_on && r->relay.behind && r->state == RUNS && now >= r->anew_at) {
-        tell_shim(r, CONTROL_STACKS_ANEW);
+        stack_run_tell_shim(r, CONTROL_STACKS_ANEW);
         r->anew_at = now + (int64_t)ANEW_SECONDS * SECOND_NS;
     }
 }
 
-// -- asking ---------------------------------------------------------------------------------------
-
-static void copy_names(struct control_writer *w, struct control_map message, const char *list,
-                       const char *key) {
-    struct control_list from = {0};
-    control_get_list(message, list, &from);
-    uint32_t count = from.count < MOST_NAMES ? from.count : MOST_NAMES;
-    control_list(w, list, count);
-    for (uint32_t i = 0; i < count; i++) {
-        struct slice text = slice_text("");
-        control_get_text(control_list_at(from, i), key, &text);
-        control_map(w, 1);
-        control_text(w, key, text);
-    }
-}
-
-static const char *const asked[] = {FIELD_SECONDS, FIELD_HZ, FIELD_TOP, FIELD_EVERY_MS,
-                                    FIELD_BUDGET_PPM};
-enum { ASKED_NUMBERS = sizeof asked / sizeof *asked };
-
-// Passes the question on. False when it is too long for a message.
-static bool ask_shim(const struct stack_run *r, struct control_map message) {
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_STACKS, ASKED_NUMBERS + 7);
-    struct slice by = slice_text("reductions"), application = slice_text("");
-    control_get_text(message, FIELD_BY, &by);
-    control_get_text(message, FIELD_APPLICATION, &application);
-    control_int(&w, FIELD_ID, r->id);
-    control_int(&w, FIELD_SLICE_S, r->slice_s);
-    for (int i = 0; i < ASKED_NUMBERS; i++) {
-        int64_t value = 0;
-        control_get_int(message, asked[i], &value);
-        control_int(&w, asked[i], value);
-    }
-    control_text(&w, FIELD_BY, by);
-    control_text(&w, FIELD_APPLICATION, application);
-    control_bool(&w, FIELD_LABELS, r->taker && !stands(r));
-    copy_names(&w, message, FIELD_REGISTERED, FIELD_NAME);
-    copy_names(&w, message, FIELD_PROCESSES, FIELD_PID);
-    bool fits = control_end(&w);
-    if (fits) {
-        r->shim.send(r->shim.link, &b);
-    }
-    buffer_free(&b);
-    return fits;
-}
-
-// What was asked for, as a JSON object.
-static void put_settings(struct profile_head *head, struct control_map message, int64_t slice_s) {
-    struct buffer b = buffer_make(sizeof head->settings - 1);
-    struct json j = json_make(&b);
-    struct slice by = slice_text("reductions");
-    char word[REASON_BYTES];
-    control_get_text(message, FIELD_BY, &by);
-    names_clean(by, word, sizeof word);
-    json_open(&j, '{');
-    for (int i = 0; i < ASKED_NUMBERS; i++) {
-        int64_t value = 0;
-        control_get_int(message, asked[i], &value);
-        json_key_int(&j, asked[i], value);
-    }
-    json_key_text(&j, FIELD_BY, word);
-    if (slice_s > 0) {
-        json_key_int(&j, FIELD_SLICE_S, slice_s);
-    }
-    json_close(&j, '}');
-    snprintf(head->settings, sizeof head->settings, "%.*s", b.failed ? 2 : (int)b.len,
-             b.failed ? "{}" : (const char *)b.data);
-    buffer_free(&b);
-}
+// -- asking -------------------------------------------------------------------------------------
 
 // Whether one of that kind looks at the node.
 static bool is_on(const struct stack_runs *runs, const void *link, bool standing) {
@@ -390,8 +129,8 @@ const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *sh
     names_clean(label, head->label, sizeof head->label);
     snprintf(head->node, sizeof head->node, "%s", pipeline_node_name(shim->node));
     snprintf(head->otp, sizeof head->otp, "%s", shim->otp);
-    put_settings(head, message, r->slice_s);
-    if (!ask_shim(r, message)) {
+    stack_run_put_settings(head, message, r->slice_s);
+    if (!stack_run_ask_shim(r, message)) {
         forget(r);
         return "the names are too long for one message";
     }
@@ -459,13 +198,14 @@ void stack_run_started(struct stack_runs *runs, const void *link, struct control
 }
 
 static bool take_looks(struct stack_run *r, struct slice bytes) {
-    return (!r->passed_on || pass_on(r, bytes)) && (!r->view || sample_view_take(r->view, bytes)) &&
+    return (!r->passed_on || stack_run_pass_on(r, bytes)) &&
+           (!r->view || sample_view_take(r->view, bytes)) &&
            (!r->taker || sample_taker_take(r->taker, bytes));
 }
 
 static void take_numbers(struct stack_run *r, struct control_map message) {
     for (int i = 0; i < NUMBERS; i++) {
-        control_get_int(message, numbers[i], &r->told[i]);
+        control_get_int(message, stack_run_numbers[i], &r->told[i]);
         r->told[i] = r->told[i] > 0 ? r->told[i] : 0;
     }
 }
@@ -474,7 +214,7 @@ static void take_numbers(struct stack_run *r, struct control_map message) {
 static void close_at(struct stack_run *r, int64_t end_ns) {
     struct profile *p = &r->profile;
     if (r->view) {
-        tell_view(r);
+        stack_run_tell_view(r);
     }
     if (!r->taker) {
         end(r, 0);
@@ -531,7 +271,7 @@ static void look_ahead(const struct stack_runs *runs, struct stack_run *r, int64
     bool waits = r->asked_anew > 0 && now - r->asked_anew < (int64_t)ANSWER_SECONDS * SECOND_NS;
     if (due && !waits && !writes(runs)) {
         r->asked_anew = now;
-        tell_shim(r, CONTROL_STACKS_ANEW);
+        stack_run_tell_shim(r, CONTROL_STACKS_ANEW);
     }
 }
 
@@ -685,10 +425,10 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
         struct stack_run *r = *at;
         step(runs, r, writer, now);
         if (second && r->state < OVER) {
-            tell_state(r);
+            stack_run_tell_state(r);
         }
         if (second && r->view && r->state == RUNS && --r->view_in <= 0) {
-            tell_view(r);
+            stack_run_tell_view(r);
         }
         if (second) {
             catch_up(r, now);
