@@ -176,7 +176,7 @@ void notes_sampled(const struct profile *p, int64_t id, enum flame_metric metric
             "time for it",
             held, text_duration((double)c->late_us * 1000, cost));
     }
-    notes_add(n, "It took %s of processor time, %.2f %% of one processor",
+    notes_add(n, "By its own count it took %s of processor time, %.2f %% of one processor",
               text_duration((double)c->cost_us * 1000, cost),
               run_us > 0 ? 100 * (double)c->cost_us / run_us : 0.0);
 }
