@@ -178,6 +178,7 @@ static bool find_head(struct merge *m, struct stream *s) {
             lose_rest(m, s);
         }
         if (size <= 0) {
+            s->idle = s->idle && waiting(s).len == 0; // the start of a frame: more is on its way
             return false;
         }
         s->idle = frame.kind == FRAME_EMPTY || frame.kind == FRAME_END;

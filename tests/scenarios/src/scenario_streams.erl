@@ -21,6 +21,8 @@
 -define(APART_MS, 5).
 -define(LASTS_MS, 12).
 -define(STEP_MS, 20).
+% from a step's begin to the empty frame at its end; less than what the collector allows for
+-define(PROMPT_MS, 20).
 % around what happens to a connection, for which nothing is said
 -define(EDGE_MS, 200).
 % behind the last request: until all are closed
@@ -139,16 +141,25 @@ step({Port, Session, _, killed, _} = Node, Now, false, #stream{socket = undefine
     step(Node, Now, false, S#stream{socket = scenario_many:data(Port, Session, 1), left = Kept});
 step({_, _, _, silent, _}, _, true, #stream{number = 1} = S) ->
     S;
-step(_, Now, _, #stream{socket = Socket, left = Left, lag_ms = Lag, brought = Brought} = S) ->
+step(_, Now, _, S) ->
+    bring(Now, S).
+
+%% What is due until then. An empty frame says that nothing made before it is on its way. So it is not
+%% sent by a process that was held up since then, which first brings what was made meanwhile.
+bring(Now, #stream{socket = Socket, left = Left, lag_ms = Lag, brought = Brought} = S) ->
     {Due, Rest} = lists:splitwith(fun({Time, _}) -> Time =< Now - Lag * ?MS end, Left),
-    %% the end of what the node has made so far
-    Empty =
-        case Rest of
-            [{Next, _} | _] when Next =< Now -> [];
-            _ -> <<0, 0:32>>
-        end,
-    ok = gen_tcp:send(Socket, [[Frame || {_, Frame} <- Due], Empty]),
-    S#stream{left = Rest, brought = Brought + length(Due)}.
+    ok = gen_tcp:send(Socket, [Frame || {_, Frame} <- Due]),
+    More = S#stream{left = Rest, brought = Brought + length(Due)},
+    Later = erlang:monotonic_time(nanosecond),
+    case {Later - Now > ?PROMPT_MS * ?MS, Rest} of
+        {true, _} ->
+            bring(Later, More);
+        {false, [{Next, _} | _]} when Next =< Now ->
+            More;
+        {false, _} ->
+            ok = gen_tcp:send(Socket, <<0, 0:32>>),
+            More
+    end.
 
 %% --- a request ---
 

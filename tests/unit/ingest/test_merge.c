@@ -473,6 +473,30 @@ static void within_a_frame(void **state) {
     }
 }
 
+// The start of a frame behind an empty one: its message is on its way, and may be older than what
+// others have brought.
+static void begun_frame(void **state) {
+    (void)state;
+    const struct sent *s = sent;
+    while (s->process == 0) {
+        s++;
+    }
+    merge_open(m, 0);
+    merge_open(m, 1);
+    tick(sent[19].time + 2 * MERGE_HOLD_NS);
+    empty_frame(1);
+    merge_feed(m, 1, slice_of(out.data + s->at, 9));
+    for (size_t i = 0; i < 20; i++) {
+        if (sent[i].process == 0) {
+            merge_feed(m, 0, bytes_of(&sent[i]));
+        }
+    }
+    assert_int_equal(pipeline_totals(n).messages, 0);
+    merge_feed(m, 1, slice_of(out.data + s->at + 9, s->len - 9));
+    empty_frame(1);
+    assert_true(pipeline_totals(n).messages > 1);
+}
+
 // A connection that is busy and far behind holds the others up, as long as there is room.
 static void room(void **state) {
     (void)state;
@@ -516,8 +540,9 @@ static void room_in_pieces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        UNIT(same),           UNIT(lost), UNIT(dropped), UNIT(silent),       UNIT(damaged),
-        UNIT(within_a_frame), UNIT(room), UNIT(ended),   UNIT(damaged_list), UNIT(room_in_pieces),
+        UNIT(same),         UNIT(lost),           UNIT(dropped),     UNIT(silent),
+        UNIT(damaged),      UNIT(within_a_frame), UNIT(room),        UNIT(ended),
+        UNIT(damaged_list), UNIT(room_in_pieces), UNIT(begun_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
