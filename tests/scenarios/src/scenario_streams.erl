@@ -144,8 +144,9 @@ step({_, _, _, silent, _}, _, true, #stream{number = 1} = S) ->
 step(_, Now, _, S) ->
     bring(Now, S).
 
-%% What is due until then. An empty frame says that nothing made before it is on its way. So it is not
-%% sent by a process that was held up since then, which first brings what was made meanwhile.
+%% What is due until then. An empty frame says that nothing made before it is on its way. So a
+%% process that was held up since then does not send it before it has brought what was made
+%% meanwhile.
 bring(Now, #stream{socket = Socket, left = Left, lag_ms = Lag, brought = Brought} = S) ->
     {Due, Rest} = lists:splitwith(fun({Time, _}) -> Time =< Now - Lag * ?MS end, Left),
     ok = gen_tcp:send(Socket, [Frame || {_, Frame} <- Due]),

@@ -21,12 +21,13 @@ stands(Session) ->
     ]).
 
 %% Waits until some have, or none. The flags come after the patterns: it waits for them, too, as
-%% long as they may come.
+%% long as they may come. Then the shim tells the collector so, for which a busy machine may need a
+%% while; patterns stand for 5 s.
 -spec await(boolean()) -> ok.
 await(Some) ->
     ok = await(Some, 600),
     _ = Some andalso flagged(100),
-    timer:sleep(200).
+    timer:sleep(1000).
 
 await(Some, Tries) when Tries > 0 ->
     case stands() > 0 of
