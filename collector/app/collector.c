@@ -377,6 +377,7 @@ static bool make_parts(struct collector *c) {
                                    .flames = &c->flames,
                                    .record = {c->options->record, c->options->record_values},
                                    .slow_ns = c->options->slow_threshold_ns};
+    c->flames.pipeline = c->flames.runs.pipeline = c->pipeline;
     c->tools = (struct tool_links){
         .pipeline = c->pipeline, .shims = &c->links, .roster = &c->roster, .flames = &c->flames};
     if (!c->base || !c->pipeline || !c->spare) {

@@ -63,8 +63,6 @@ struct flame_job {
 // -- flame_steps.c --------------------------------------------------------------------------------
 
 void flame_enter(struct flame_job *f, enum flame_state state);
-// Keeps room for profiles, half of that for requests. NULL, or why there is none.
-const char *flame_spare(struct flames *flames, struct pipeline_node *node);
 // What it has to wait for, in words for people; NULL: nothing.
 const char *flame_awaits(const struct flames *flames, const struct flame_job *f);
 // Why it ends, and in words for people. The first reason stays.

@@ -61,18 +61,8 @@ void flame_forget(struct flame_job *f) {
     free(f);
 }
 
-const char *flame_room(struct flames *flames, struct pipeline_node *node) {
-    uint32_t made = flames->runs.count;
-    for (const struct flame_job *o = flames->first; o; o = o->next) {
-        made += o->state != WAITS && o->state != OVER;
-    }
-    return made < LIMIT_FULL_TRACES
-               ? flame_spare(flames, node)
-               : "the collector makes no more profiles at a time; try again when one is over";
-}
-
 const char *flame_awaits(const struct flames *flames, const struct flame_job *f) {
-    uint32_t others = flames->runs.count;
+    uint32_t others = 0;
     for (const struct flame_job *o = flames->first; o; o = o->next) {
         if (o == f || o->state == WAITS || o->state == OVER) {
             continue;
@@ -300,9 +290,8 @@ void flame_tick(struct flames *flames, int64_t now, bool second) {
             at = &f->next;
         }
     }
-    if (flames->spared && !traces && flames->runs.count == 0) {
-        pipeline_spare(flames->spared, false);
-        flames->spared = NULL;
+    if (!traces) {
+        pipeline_spare(flames->pipeline, SPARED_TRACES, 0);
     }
 }
 

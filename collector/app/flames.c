@@ -27,14 +27,6 @@ static bool take_names(struct control_map message, const char *key, char **names
     return true;
 }
 
-const char *flame_spare(struct flames *flames, struct pipeline_node *node) {
-    if (!pipeline_spare(node, true)) {
-        return "the collector has too many open requests for a profile beside them";
-    }
-    flames->spared = node;
-    return NULL;
-}
-
 // From now on the node's messages go to it. NULL, or why they do not.
 static const char *take_messages(struct flames *flames, struct flame_job *f, int64_t since) {
     struct full_trace_options options = {.since = since,
@@ -42,9 +34,8 @@ static const char *take_messages(struct flames *flames, struct flame_job *f, int
                                          .token = f->label ? hash_mix((uint64_t)f->label) : 0,
                                          .only = f->only[0] ? f->only : NULL,
                                          .scheduling = f->scheduling};
-    const char *why = flame_spare(flames, f->shim.node);
-    if (why) {
-        return why;
+    if (!pipeline_spare(flames->pipeline, SPARED_TRACES, LIMIT_MB_PROFILES)) {
+        return "the collector has too many open requests for a profile beside them";
     }
     f->trace = full_trace_new(&options);
     if (!f->trace) {

@@ -22,17 +22,14 @@ struct flame_asker {
 };
 
 struct flames {
-    struct writer *writer;  // NULL: profiles are not kept
-    struct stack_runs runs; // their profiles have places among those of full traces
+    struct pipeline *pipeline;
+    struct writer *writer; // NULL: profiles are not kept
+    struct stack_runs runs;
     struct flame_job *first;
     uint32_t count;
-    struct pipeline_node *spared; // for one of it half of the room for requests is kept; or NULL
     int64_t last_id;
 };
 
-// Makes room for one more profile, of a full trace or of samples: NULL, or why there is none. It is
-// given back when the last one is over.
-const char *flame_room(struct flames *flames, struct pipeline_node *node);
 // Somebody asks for a full trace of a node. NULL: it is begun; else why it is not.
 const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
                         struct control_map message, const struct flame_asker *asker);

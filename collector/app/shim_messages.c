@@ -234,9 +234,7 @@ static void on_stacks(struct shim_link *link, struct control_map message) {
     struct flame_shim shim = shim_link_of_flame(link);
     int64_t slice_s = 0;
     control_get_int(message, FIELD_SLICE_S, &slice_s);
-    // those that stand have room of their own
-    const char *why = slice_s > 0 ? NULL : flame_room(flames, shim.node);
-    why = why ? why : stack_run_begin(&flames->runs, &shim, message, &asker);
+    const char *why = stack_run_begin(&flames->runs, &shim, message, &asker);
     if (why) {
         tell_none(link, CONTROL_STACKS_KEPT, why, slice_s);
     } else if (slice_s > 0) {

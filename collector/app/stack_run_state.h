@@ -22,7 +22,8 @@ enum run_state {
     ASKED, // the shim has not answered yet
     RUNS,
     STOPPING, // it was told to stop
-    WRITES,   // the profile waits for the writer, or is with it
+    CLOSED,   // the profile waits for others to be written
+    WRITES,   // and for the writer, or is with it
     OVER
 };
 
@@ -51,6 +52,7 @@ struct stack_run {
     int64_t asked_anew;  // when the shim was told to tell its names anew, 0: it was not
     int64_t cost_before; // as told when the profile began
     bool handed;         // to the writer
+    size_t bytes;        // that it takes, all in all
     bool follows;        // it is told of the node's requests
     char reason[REASON_BYTES];
     char text[TEXT_BYTES];

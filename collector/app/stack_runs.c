@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/slab.h"
 #include "base/text_time.h"
 #include "model/profile/sample_weights.h"
 
@@ -20,6 +21,38 @@ static void set_reason(struct stack_run *r, struct slice reason, struct slice te
         names_clean(reason, r->reason, sizeof r->reason);
         names_clean(text, r->text, sizeof r->text);
     }
+}
+
+// What it takes has changed.
+static void measure(struct stack_runs *runs, struct stack_run *r) {
+    const struct samples *s = r->profile.samples;
+    runs->bytes -= r->bytes;
+    r->bytes = (r->taker ? sample_taker_bytes(r->taker) : 0) +
+               (r->view ? sample_view_bytes(r->view) : 0) +
+               (s ? samples_bytes(s) + stacks_bytes(&r->profile.stacks) : 0);
+    runs->bytes += r->bytes;
+}
+
+// Whether it may take more: as if it took one for every `eighths` of eight bytes.
+static bool has_room(const struct stack_runs *runs, const struct stack_run *r, uint32_t eighths) {
+    size_t most = (size_t)runs->mb * 1000000, taken = r->bytes / eighths * 8;
+    size_t left = most > runs->bytes ? most - runs->bytes : 0;
+    return taken <= LIMIT_SURE_RUN_BYTES || taken <= SLAB_SHARE * left;
+}
+
+// Has room for all runs, in the place of open requests, before they need it. False when the first
+// one finds none, as there are too many of these.
+static bool provide(struct stack_runs *runs) {
+    enum { STEP = LIMIT_MB_SAMPLES_STEP, MOST = LIMIT_RUNS_BYTES / 1000000 };
+    enum { WRITTEN = LIMIT_MB_SAMPLES - MOST };
+    uint32_t mb = runs->first ? STEP : 0;
+    while (mb > 0 && mb < MOST && (size_t)mb * 1000000 / 2 < runs->bytes) {
+        mb += STEP;
+    }
+    if (mb != runs->mb && pipeline_spare(runs->pipeline, SPARED_SAMPLES, mb ? mb + WRITTEN : 0)) {
+        runs->mb = mb;
+    }
+    return runs->mb > 0 || !runs->first;
 }
 
 static void forget(struct stack_run *r) {
@@ -52,7 +85,7 @@ static void catch_up(struct stack_run *r, int64_t now) {
 // Whether one of that kind looks at the node.
 static bool is_on(const struct stack_runs *runs, const void *link, bool standing) {
     for (const struct stack_run *r = runs->first; r; r = r->next) {
-        if (r->shim.link == link && r->state < WRITES && stands(r) == standing) {
+        if (r->shim.link == link && r->state < CLOSED && stands(r) == standing) {
             return true;
         }
     }
@@ -65,6 +98,9 @@ static const char *refusal(const struct stack_runs *runs, const void *link, bool
                ? "stacks of this node are sampled already; one run of a node at a time"
            : standing && runs->standing >= LIMIT_STANDING_RUNS
                ? "the collector samples the stacks of no more nodes for ever"
+           : !standing && runs->count >= LIMIT_STACK_RUNS
+               ? "the collector samples the stacks of no more nodes at a time; try again when a run "
+                 "is over"
                : NULL;
 }
 
@@ -99,6 +135,16 @@ static void add(struct stack_runs *runs, struct stack_run *r) {
     r->next = runs->first;
     runs->first = r;
     *(stands(r) ? &runs->standing : &runs->count) += 1;
+    measure(runs, r);
+}
+
+// Takes out one that is over. at: where its place is told.
+static void take_out(struct stack_runs *runs, struct stack_run **at) {
+    struct stack_run *r = *at;
+    *at = r->next;
+    *(stands(r) ? &runs->standing : &runs->count) -= 1;
+    runs->bytes -= r->bytes;
+    forget(r);
 }
 
 const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
@@ -130,12 +176,15 @@ const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *sh
     snprintf(head->node, sizeof head->node, "%s", pipeline_node_name(shim->node));
     snprintf(head->otp, sizeof head->otp, "%s", shim->otp);
     stack_run_put_settings(head, message, r->slice_s);
-    if (!stack_run_ask_shim(r, message)) {
-        forget(r);
-        return "the names are too long for one message";
+    add(runs, r);
+    why = !provide(runs) ? "the collector has too many open requests for a profile beside them"
+          : stack_run_ask_shim(r, message) ? NULL
+                                           : "the names are too long for one message";
+    if (why) {
+        take_out(runs, &runs->first);
+        return why;
     }
     enter(r, ASKED);
-    add(runs, r);
     return NULL;
 }
 
@@ -143,7 +192,7 @@ const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *sh
 
 static struct stack_run *of_number(const struct stack_runs *runs, const void *link, int64_t id) {
     struct stack_run *r = runs->first;
-    while (r && (r->id != id || r->shim.link != link || r->state >= WRITES)) {
+    while (r && (r->id != id || r->shim.link != link || r->state >= CLOSED)) {
         r = r->next;
     }
     return r;
@@ -210,6 +259,11 @@ static void take_numbers(struct stack_run *r, struct control_map message) {
     }
 }
 
+static void end_without_memory(struct stack_run *r) {
+    set_reason(r, slice_text("error"), slice_text("the collector is out of memory"));
+    end(r, 0);
+}
+
 // What there is becomes a profile, which ends then, ns since 1970.
 static void close_at(struct stack_run *r, int64_t end_ns) {
     struct profile *p = &r->profile;
@@ -227,13 +281,14 @@ static void close_at(struct stack_run *r, int64_t end_ns) {
     c->cost_us = (uint64_t)(r->told[COST] > r->cost_before ? r->told[COST] - r->cost_before : 0);
     p->stacks.full = p->stacks.full || p->samples->full;
     bool settled = settle_requests(r);
+    sample_taker_free(r->taker);
+    r->taker = NULL;
     if (r->started == 0 || c->looks == 0) {
         end(r, 0);
-    } else if (!settled || !samples_weigh(p, &(struct sample_choice){.kept = true})) {
-        set_reason(r, slice_text("error"), slice_text("the collector is out of memory"));
-        end(r, 0);
+    } else if (!settled) {
+        end_without_memory(r);
     } else {
-        enter(r, WRITES);
+        enter(r, CLOSED);
     }
 }
 
@@ -245,19 +300,21 @@ static void close_run(struct stack_run *r) {
 
 enum { NEARLY_FULL = 7, FULL = 8 }; // eighths
 
-// Whether it has so many eighths of its room.
-static bool passes(const struct profile *p, uint32_t eighths) {
+// Whether one that stands has so many eighths of its room.
+static bool passes(const struct stack_runs *runs, const struct stack_run *r, uint32_t eighths) {
+    const struct profile *p = &r->profile;
     const struct samples *s = p->samples;
-    return s->full || p->stacks.full || s->records.len > LIMIT_SLICE_BYTES / 8 * eighths ||
+    return !has_room(runs, r, eighths) || s->full || p->stacks.full ||
+           s->records.len > LIMIT_SLICE_BYTES / 8 * eighths ||
            p->stacks.names.count > LIMIT_SLICE_NAMES / 8 * eighths ||
            p->stacks.stack_count > LIMIT_SAMPLE_STACKS / 8 * eighths ||
            s->process_count > LIMIT_SAMPLE_PROCESSES / 8 * eighths;
 }
 
-// One profile of all of them is written at a time.
-static bool writes(const struct stack_runs *runs) {
+// One profile of those that stand is closed at a time.
+static bool closes(const struct stack_runs *runs) {
     for (const struct stack_run *r = runs->first; r; r = r->next) {
-        if (stands(r) && r->state == WRITES) {
+        if (stands(r) && (r->state == CLOSED || r->state == WRITES)) {
             return true;
         }
     }
@@ -267,9 +324,9 @@ static bool writes(const struct stack_runs *runs) {
 // Its profile has its time, or is nearly full: from where the shim tells its names anew on, what
 // comes is the next one's. Until then there is room in this one.
 static void look_ahead(const struct stack_runs *runs, struct stack_run *r, int64_t now) {
-    bool due = now - r->since >= r->slice_s * SECOND_NS || passes(&r->profile, NEARLY_FULL);
+    bool due = now - r->since >= r->slice_s * SECOND_NS || passes(runs, r, NEARLY_FULL);
     bool waits = r->asked_anew > 0 && now - r->asked_anew < (int64_t)ANSWER_SECONDS * SECOND_NS;
-    if (due && !waits && !writes(runs)) {
+    if (due && !waits && !closes(runs)) {
         r->asked_anew = now;
         stack_run_tell_shim(r, CONTROL_STACKS_ANEW);
     }
@@ -302,7 +359,7 @@ static struct stack_run *next_profile(struct stack_runs *runs, struct stack_run 
 // Records of one that stands: who gets them. They begin another profile where that was asked for.
 static struct stack_run *go_on(struct stack_runs *runs, struct stack_run *r, struct slice records) {
     if (r->asked_anew == 0 || records.len == 0 || records.data[0] != SAMPLE_FORGET ||
-        writes(runs)) {
+        closes(runs)) {
         return r;
     }
     struct stack_run *next = next_profile(runs, r);
@@ -313,11 +370,17 @@ static struct stack_run *go_on(struct stack_runs *runs, struct stack_run *r, str
     return next ? next : r;
 }
 
-// The profile of a run has no room for more.
+// Whether a run has no room for more.
+static bool is_full(const struct stack_runs *runs, const struct stack_run *r) {
+    return stands(r) ? passes(runs, r, FULL)
+                     : !has_room(runs, r, FULL) || (r->taker && r->profile.samples->full);
+}
+
 static void on_full(struct stack_run *r) {
     set_reason(r, slice_text("full"),
                slice_text(stands(r) ? "the node or the database did not keep up"
-                                    : "the collector keeps 8 MB and 5,000 processes of a run"));
+                                    : "the collector keeps 8 MB and 5,000 processes of a run, and "
+                                      "60 MB of all runs"));
     tell_stop(r);
     enter(r, STOPPING);
 }
@@ -332,12 +395,12 @@ void stack_run_taken(struct stack_runs *runs, const void *link, struct control_m
     control_get_bytes(message, FIELD_BYTES, &bytes);
     r = stands(r) && r->taker ? go_on(runs, r, bytes) : r;
     bool good = take_looks(r, bytes);
+    measure(runs, r);
     if (!good) {
         set_reason(r, slice_text("error"), slice_text("the node sent what are no samples"));
         tell_stop(r);
         close_run(r);
-    } else if (r->taker && r->state == RUNS &&
-               (stands(r) ? passes(&r->profile, FULL) : r->profile.samples->full)) {
+    } else if (r->state == RUNS && is_full(runs, r)) {
         on_full(r);
     }
 }
@@ -359,7 +422,7 @@ void stack_run_lost(struct stack_runs *runs, const void *link) {
         if (r->shim.link == link && r->state != OVER) {
             r->asker.user = r->asker.user == link ? NULL : r->asker.user;
             r->shim.link = NULL;
-            if (r->state < WRITES) {
+            if (r->state < CLOSED) {
                 set_reason(r, slice_text("error"), slice_text("the node is gone"));
                 close_run(r);
             }
@@ -402,6 +465,16 @@ bool stack_runs_tell(const struct stack_runs *runs, const struct pipeline_node *
 
 // -- time -----------------------------------------------------------------------------------------
 
+// Whether one is weighed and waits for the writer, or is with it: another one has to wait, as that
+// takes memory.
+static bool writes(const struct stack_runs *runs) {
+    const struct stack_run *r = runs->first;
+    while (r && r->state != WRITES) {
+        r = r->next;
+    }
+    return r;
+}
+
 static void step(const struct stack_runs *runs, struct stack_run *r, struct writer *writer,
                  int64_t now) {
     bool silent = now - r->since > (int64_t)ANSWER_SECONDS * SECOND_NS;
@@ -413,9 +486,16 @@ static void step(const struct stack_runs *runs, struct stack_run *r, struct writ
     if (r->state == RUNS && stands(r) && r->taker) {
         look_ahead(runs, r, now);
     }
-    if (r->state == WRITES && !writer) {
+    if (r->state == CLOSED && !writer) {
         end(r, 0);
-    } else if (r->state == WRITES && !r->handed) {
+    } else if (r->state == CLOSED && !writes(runs)) {
+        if (samples_weigh(&r->profile, &(struct sample_choice){.kept = true})) {
+            enter(r, WRITES);
+        } else {
+            end_without_memory(r);
+        }
+    }
+    if (r->state == WRITES && !r->handed) {
         r->handed = writer_keep(writer, &r->profile);
     }
 }
@@ -424,6 +504,7 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
     for (struct stack_run **at = &runs->first; *at;) {
         struct stack_run *r = *at;
         step(runs, r, writer, now);
+        measure(runs, r);
         if (second && r->state < OVER) {
             stack_run_tell_state(r);
         }
@@ -434,13 +515,12 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
             catch_up(r, now);
         }
         if (r->state == OVER) {
-            *at = r->next;
-            *(stands(r) ? &runs->standing : &runs->count) -= 1;
-            forget(r);
+            take_out(runs, at);
         } else {
             at = &r->next;
         }
     }
+    provide(runs);
 }
 
 bool stack_run_kept(struct stack_runs *runs, const struct profile *profile, int64_t id) {
@@ -455,7 +535,7 @@ bool stack_run_kept(struct stack_runs *runs, const struct profile *profile, int6
 
 void stack_runs_end(struct stack_runs *runs) {
     for (struct stack_run *r = runs->first; r; r = r->next) {
-        if (r->state < WRITES) {
+        if (r->state < CLOSED) {
             set_reason(r, slice_text("error"), slice_text("the collector ended"));
             close_run(r);
         }

@@ -31,14 +31,16 @@ struct stack_asker {
 };
 
 struct stack_runs {
+    struct pipeline *pipeline;
     struct stack_run *first;
     uint32_t count;    // of those that end
     uint32_t standing; // of those that stand for ever, and their profiles that wait to be written
+    size_t bytes;      // that all take
+    uint32_t mb;       // that they may take: so many fewer are for open requests
     int64_t last_id;
 };
 
-// Somebody asks for a run on a node. For the profile of one that ends there is room. NULL: it is
-// asked for; else why it is not.
+// Somebody asks for a run on a node. NULL: it is asked for; else why it is not.
 const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
                             struct control_map message, const struct stack_asker *asker);
 // The tool wants no more, or is gone: what there is is kept. Of the latter nobody is told.

@@ -400,8 +400,8 @@ static void on_stacks(struct tool_link *t, struct control_map message) {
     if (node) {
         struct flames *flames = t->links->flames;
         struct flame_shim shim = link ? shim_link_of_flame(link) : (struct flame_shim){0};
-        const char *why = link ? flame_room(flames, shim.node) : "the node is not connected";
-        why = why ? why : stack_run_begin(&flames->runs, &shim, message, &asker);
+        const char *why = link ? stack_run_begin(&flames->runs, &shim, message, &asker)
+                               : "the node is not connected";
         if (why) {
             send_error(t, why);
         }

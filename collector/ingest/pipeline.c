@@ -319,8 +319,14 @@ bool pipeline_find_request(const struct pipeline_node *n, struct sample_request 
     return true;
 }
 
-bool pipeline_spare(struct pipeline_node *n, bool half) {
-    return request_pool_spare(n->pipeline->pool, half);
+bool pipeline_spare(struct pipeline *p, enum pipeline_spared use, uint32_t mb) {
+    uint32_t all = mb;
+    for (int i = 0; i < SPARED_USES; i++) {
+        all += i == (int)use ? 0 : p->spared[i];
+    }
+    bool spared = request_pool_spare(p->pool, all);
+    p->spared[use] = spared ? mb : p->spared[use];
+    return spared;
 }
 
 uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint32_t room) {

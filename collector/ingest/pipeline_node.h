@@ -118,6 +118,7 @@ struct pipeline {
     struct keep *keep;
     struct stats *stats;
     struct pipeline_node *nodes[LIMIT_NODES];
+    uint32_t spared[SPARED_USES];   // MB of the pool's, for what else
     size_t partial_bytes;           // that the nodes' begun frames take
     const struct stats *handed_out; // by pipeline_swap; NULL: none yet
     struct pipeline_now now;        // of the last tick

@@ -16,12 +16,14 @@
 // -- the sum, MB of 1,000,000 bytes, on a machine of 64 bits --------------------------------------
 
 // Requests of all nodes: calls, spans, requests and their names, processes, costs of calls,
-// indexes, and scratch to work a finished one out. Full traces and their profiles, and one of these
-// while it is written, have theirs of it: meanwhile half as many requests may be open.
+// indexes, and scratch to work a finished one out. Full traces and their profiles, and runs of
+// stack sampling, and one of each while it is written, have theirs of it: meanwhile fewer requests
+// may be open. Runs take it as they grow, LIMIT_MB_SAMPLES_STEP by step. LIMIT_MB_SCRATCH stays.
 #define LIMIT_MB_REQUESTS 200
+#define LIMIT_MB_SCRATCH 10
 #define LIMIT_MB_PROFILES 85
-// Runs of stack sampling that stand for ever, and a profile of one while it is written.
-#define LIMIT_MB_STANDING 85
+#define LIMIT_MB_SAMPLES 85
+#define LIMIT_MB_SAMPLES_STEP 20
 // Two sets of statistics, one gathered while the other is written: rows, those of _other and _total
 // too, histograms, the ledger, paths, kept requests.
 #define LIMIT_MB_STATISTICS 170
@@ -37,8 +39,8 @@
 // 30, and some 40 KB for each of LIMIT_CONNECTIONS.
 #define LIMIT_MB_REST 58
 #define LIMIT_MB                                                                                   \
-    (LIMIT_MB_REQUESTS + LIMIT_MB_STANDING + LIMIT_MB_STATISTICS + LIMIT_MB_KEPT +                 \
-     LIMIT_MB_NODES + LIMIT_MB_WATCHED + LIMIT_MB_CONNECTIONS + LIMIT_MB_REST)
+    (LIMIT_MB_REQUESTS + LIMIT_MB_STATISTICS + LIMIT_MB_KEPT + LIMIT_MB_NODES + LIMIT_MB_WATCHED + \
+     LIMIT_MB_CONNECTIONS + LIMIT_MB_REST)
 
 // -- streams --------------------------------------------------------------------------------------
 
@@ -254,8 +256,13 @@
 // trace port gives in DISORDER_NS is a tenth.
 #define LIMIT_FULL_HELD 32768u
 // Bytes of the looks of a run of stack sampling, which ends there: 60 s of 100 processes at 99 Hz
-// take 2 to 6 MB. With its stacks a run takes less than a full trace, and has the place of one.
+// take 2 to 6 MB.
 #define LIMIT_SAMPLE_BYTES (8u << 20)
+// Runs that end, at a time; and bytes of all runs, with their stacks and names. A run is sure of
+// some, and gets no more than SLAB_SHARE times as much as is free (base/slab.h).
+#define LIMIT_STACK_RUNS 12u
+#define LIMIT_RUNS_BYTES 60000000u
+#define LIMIT_SURE_RUN_BYTES (512u << 10)
 // Seconds of a run; and what its shim may number before it begins anew: as many as it keeps.
 #define LIMIT_SAMPLE_SECONDS 86400u
 #define LIMIT_SAMPLE_FRAMES 10000u

@@ -35,6 +35,11 @@ void map_clear(struct map *m);
 // Gives memory back when the map is far larger than what is in it. Moves slots.
 void map_fit(struct map *m);
 
+// Bytes that it takes.
+static inline size_t map_bytes(const struct map *m) {
+    return ((size_t)m->mask + 1) * sizeof *m->slots;
+}
+
 // The slot that holds key, or the free one where it belongs. One always exists: the map is never
 // full.
 static inline struct map_slot *map_find(const struct map *m, uint64_t key) {

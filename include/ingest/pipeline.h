@@ -98,9 +98,11 @@ void pipeline_full_lost(struct pipeline_node *n);
 void pipeline_set_sampled(struct pipeline_node *n, struct sample_labels *labels, int64_t begin);
 // What is known by now of a request that may go on, by its label; false: nothing.
 bool pipeline_find_request(const struct pipeline_node *n, struct sample_request *request);
-// From now on half as many requests may be open, of all nodes, as full traces take memory; or no
-// longer. False, and nothing has changed, when there are more.
-bool pipeline_spare(struct pipeline_node *n, bool half);
+// What takes memory in the place of open requests.
+enum pipeline_spared { SPARED_TRACES, SPARED_SAMPLES, SPARED_USES };
+// From now on so many of LIMIT_MB_REQUESTS are for that, and so many fewer requests may be open, of
+// all nodes. False, and nothing has changed, when there are more.
+bool pipeline_spare(struct pipeline *p, enum pipeline_spared use, uint32_t mb);
 // The processes that its requests go through, as far as they have called tiers lately: room of them
 // at most, their number.
 uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint32_t room);

@@ -155,7 +155,7 @@ sum=$(printf '#include "base/limits.h"\nLIMIT_MB\n' | cc -E -P -I "$top/include"
 most=$(sed -n 's/^MemoryMax=\([0-9]*\)M$/\1/p' "$units/kprof-collector.service")
 holds "$most" -ge "$((sum * 3 / 2))" "MemoryMax is what limits.h adds up to, and half as much again, MB"
 holds "$most" -lt "$((sum * 2))" "and no more than twice that, MB"
-holds "$((sum))" -lt 700 "which is less than 700 MB"
+holds "$((sum))" -lt 600 "which is less than 600 MB"
 
 # Without the service's user of its own, SQLite gives its files to the database's owner.
 [ "$(id -u)" -ne 0 ] || sed -i '/^fchown$/d' "$scratch/used"

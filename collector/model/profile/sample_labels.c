@@ -58,6 +58,10 @@ void sample_labels_free(struct sample_labels *l) {
     }
 }
 
+size_t sample_labels_bytes(const struct sample_labels *l) {
+    return sizeof *l + map_bytes(&l->open) + l->room * sizeof *l->fates;
+}
+
 static struct late *late_at(struct sample_labels *l, uint64_t label) {
     return &l->late[hash_mix(label) % LIMIT_SAMPLE_LATE];
 }

@@ -49,6 +49,15 @@ void sample_taker_free(struct sample_taker *t) {
     }
 }
 
+static size_t numbers_bytes(const struct numbers *n) {
+    return n->room * sizeof *n->ours;
+}
+
+size_t sample_taker_bytes(const struct sample_taker *t) {
+    return sizeof *t + sample_labels_bytes(t->labels) + map_bytes(&t->by_pid) +
+           numbers_bytes(&t->frames) + numbers_bytes(&t->stacks) + numbers_bytes(&t->processes);
+}
+
 struct sample_labels *sample_taker_labels(struct sample_taker *t) {
     return t->labels;
 }

@@ -46,6 +46,11 @@ void sample_view_free(struct sample_view *v) {
     }
 }
 
+size_t sample_view_bytes(const struct sample_view *v) {
+    return sizeof *v + v->frame_room * sizeof *v->frames + v->stack_room * sizeof *v->stacks +
+           v->process_room * sizeof *v->processes + v->of_stack_room * sizeof *v->of_stacks;
+}
+
 // -- what is told once ----------------------------------------------------------------------------
 
 static bool take_frame(struct sample_view *v, const struct sample_record *r) {

@@ -24,6 +24,12 @@ void samples_free(struct samples *s) {
     }
 }
 
+size_t samples_bytes(const struct samples *s) {
+    // what is behind the records has not been touched
+    return sizeof *s + s->records.len + s->second_room * sizeof *s->seconds +
+           s->process_room * sizeof *s->processes;
+}
+
 uint32_t samples_process(struct samples *s, const struct sampled_process *process) {
     if (s->process_count == LIMIT_SAMPLE_PROCESSES ||
         !array_grow((void **)&s->processes, &s->process_room, s->process_count,

@@ -35,6 +35,13 @@ void stacks_free(struct stacks *s) {
     *s = (struct stacks){0};
 }
 
+size_t stacks_bytes(const struct stacks *s) {
+    enum { NAME = 16 + LIMIT_NAME_BYTES + sizeof *s->names.texts + sizeof *s->names.generations };
+    return (size_t)s->names.count * NAME + map_bytes(&s->names.by_hash) + map_bytes(&s->by_frame) +
+           map_bytes(&s->by_stack) + s->frame_room * sizeof *s->frames +
+           s->stack_room * sizeof *s->all;
+}
+
 uint32_t stacks_frame(struct stacks *s, enum stack_frame_kind kind, struct slice name,
                       struct slice module) {
     uint32_t text = names_intern(&s->names, name);

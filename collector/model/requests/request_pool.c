@@ -60,19 +60,22 @@ void request_pool_share(struct request_pool *p) {
     p->shared = true;
 }
 
-bool request_pool_spare(struct request_pool *p, bool half) {
+bool request_pool_spare(struct request_pool *p, uint32_t mb) {
     struct slab *slabs[] = {&p->requests, &p->names, &p->chunks,
                             &p->calls,    &p->costs, &p->processes};
-    enum { SLABS = sizeof slabs / sizeof *slabs };
-    uint32_t i = 0;
-    while (i < SLABS && slab_limit(slabs[i], half ? slabs[i]->cap / 2 : SLAB_NONE)) {
-        i++;
+    enum { SLABS = sizeof slabs / sizeof *slabs, ALL = LIMIT_MB_REQUESTS - LIMIT_MB_SCRATCH };
+    uint32_t before[SLABS];
+    for (uint32_t i = 0; i < SLABS; i++) {
+        uint64_t most = (uint64_t)slabs[i]->cap * (ALL - mb) / ALL;
+        before[i] = slabs[i]->most;
+        if (!slab_limit(slabs[i], (uint32_t)most)) {
+            while (i-- > 0) {
+                slab_limit(slabs[i], before[i]);
+            }
+            return false;
+        }
     }
-    bool all = i == SLABS;
-    while (!all && i > 0) {
-        slab_limit(slabs[--i], SLAB_NONE);
-    }
-    return all;
+    return true;
 }
 
 void request_pool_trim(struct request_pool *p) {

@@ -12,6 +12,8 @@ struct sample_taker; // opaque
 // Takes for a profile, which gets samples; it must outlive the taker. NULL without memory.
 struct sample_taker *sample_taker_new(struct profile *p);
 void sample_taker_free(struct sample_taker *t);
+// Bytes that it takes, without its profile.
+size_t sample_taker_bytes(const struct sample_taker *t);
 // Takes some records. False when they are none, or name what was never told: no more may be taken.
 bool sample_taker_take(struct sample_taker *t, struct slice records);
 // The time that the records have come to, µs from the begin of those that it has taken.

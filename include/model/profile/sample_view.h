@@ -66,6 +66,8 @@ struct sample_view; // opaque
 // NULL without memory.
 struct sample_view *sample_view_new(void);
 void sample_view_free(struct sample_view *v);
+// Bytes that it takes.
+size_t sample_view_bytes(const struct sample_view *v);
 // Takes some records. False when they are none, name what was never told, or are more than may be
 // told (limits.h): no more may be taken.
 bool sample_view_take(struct sample_view *v, struct slice records);

@@ -54,6 +54,8 @@ struct samples {
 // NULL without memory.
 struct samples *samples_new(void);
 void samples_free(struct samples *s);
+// Bytes that they take, but for the values of weights.
+size_t samples_bytes(const struct samples *s);
 // Another process; its number, or UINT32_MAX when there are LIMIT_SAMPLE_PROCESSES.
 uint32_t samples_process(struct samples *s, const struct sampled_process *process);
 // The records of a second, later than those before. False without room.

@@ -53,6 +53,8 @@ struct stacks {
 // Returns false without memory.
 bool stacks_init(struct stacks *s);
 void stacks_free(struct stacks *s);
+// Bytes that they take at most: as if each name were as long as it may be.
+size_t stacks_bytes(const struct stacks *s);
 
 // The frame of a kind and a name, new or known; its number, or UINT32_MAX when there is no room
 // (LIMIT_PROFILE_FRAMES). module is empty for what is no function. Names are cut at

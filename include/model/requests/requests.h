@@ -34,9 +34,9 @@ void request_pool_divide(struct request_pool *p, uint32_t pools);
 // From now on no node may take all of it: each has at most SLAB_SHARE times what is free
 // (base/slab.h).
 void request_pool_share(struct request_pool *p);
-// From now on half of it stays free for something else, or no longer. False, and nothing has
-// changed, when more than half is in use.
-bool request_pool_spare(struct request_pool *p, bool half);
+// From now on so many of LIMIT_MB_REQUESTS stay free for something else. False, and nothing has
+// changed, when more than the rest is in use.
+bool request_pool_spare(struct request_pool *p, uint32_t mb);
 // Gives back what a burst took and is needed no more. Call once a second.
 void request_pool_trim(struct request_pool *p);
 

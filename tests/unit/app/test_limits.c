@@ -116,11 +116,11 @@ static void fill_requests(void) {
     fill_requests_of(request_pool_new());
 }
 
-static void fill_half(void) {
+static void fill_spared(void) {
     struct request_pool *pool = request_pool_new();
-    assert_true(request_pool_spare(pool, true));
+    assert_true(request_pool_spare(pool, LIMIT_MB_PROFILES + LIMIT_MB_SAMPLES));
     fill_requests_of(pool);
-    assert_false(request_pool_open(pool) > LIMIT_OPEN_REQUESTS / 2);
+    assert_false(request_pool_open(pool) > LIMIT_OPEN_REQUESTS / 9);
 }
 
 // -- statistics -----------------------------------------------------------------------------------
@@ -342,38 +342,38 @@ static void fill_samples(struct sample_taker *t, struct profile *p, const struct
     buffer_free(&b);
 }
 
-// The same of stack sampling.
-static void fill_sampled(void) {
-    struct profile *p = NULL;
-    for (uint32_t i = 0; i < LIMIT_FULL_TRACES; i++) {
-        p = calloc(1, sizeof *p);
-        assert_true(p && profile_init(p));
-        struct sample_taker *t = sample_taker_new(p);
-        assert_non_null(t);
-        fill_samples(
-            t, p,
-            &(struct telling){LIMIT_SAMPLE_FRAMES, UINT32_MAX, LIMIT_SAMPLE_PROCESSES, SIZE_MAX});
-        fill_profile(p);
-        assert_true(samples_weigh(p, &(struct sample_choice){.kept = true}));
-    }
-    fill_trees(p);
+// A run that was told so much; the bytes that it counts as.
+static struct profile *fill_run(const struct telling *told, size_t *bytes) {
+    struct profile *p = calloc(1, sizeof *p);
+    assert_true(p && profile_init(p));
+    struct sample_taker *t = sample_taker_new(p);
+    assert_non_null(t);
+    fill_samples(t, p, told);
+    *bytes += sample_taker_bytes(t) + samples_bytes(p->samples) + stacks_bytes(&p->stacks);
+    return p;
 }
 
-// All runs that stand for ever, and a profile that is written.
-static void fill_standing(void) {
+// Runs that have all that a run may have, until there is no room for more, and others that have
+// what they are sure of. One is written: it is weighed, and its seconds are copied.
+static void fill_runs(void) {
+    const struct telling most = {LIMIT_SAMPLE_FRAMES, UINT32_MAX, LIMIT_SAMPLE_PROCESSES, SIZE_MAX},
+                         sure = {200, 200, 200, LIMIT_SURE_RUN_BYTES / 5};
     struct profile *p = NULL;
-    for (uint32_t i = 0; i < LIMIT_STANDING_RUNS + 1; i++) {
-        p = calloc(1, sizeof *p);
-        assert_true(p && profile_init(p));
-        struct sample_taker *t = sample_taker_new(p);
-        assert_non_null(t);
-        // a frame is two names
-        const uint32_t frames = LIMIT_SLICE_NAMES * 3 / 8, processes = LIMIT_SLICE_NAMES / 4;
-        fill_samples(t, p,
-                     &(struct telling){frames, LIMIT_SAMPLE_STACKS, processes, LIMIT_SLICE_BYTES});
+    size_t bytes = 0, few = 0;
+    for (uint32_t i = 0; i < LIMIT_STACK_RUNS + LIMIT_STANDING_RUNS; i++) {
+        if (bytes < LIMIT_RUNS_BYTES) {
+            p = fill_run(&most, &bytes);
+        } else {
+            few = 0;
+            fill_run(&sure, &few);
+            assert_true(few > LIMIT_SURE_RUN_BYTES / 2 && few <= LIMIT_SURE_RUN_BYTES);
+        }
     }
+    assert_true(few > 0);
     assert_true(samples_weigh(p, &(struct sample_choice){.kept = true}));
     fill_trees(p);
+    struct buffer copy = buffer_make(p->samples->records.len);
+    assert_true(buffer_append(&copy, p->samples->records.data, p->samples->records.len));
 }
 
 // -- the lines ------------------------------------------------------------------------------------
@@ -394,10 +394,9 @@ static void every_line(void **state) {
     // while the second tree is put in order
     enum { ORDER = LIMIT_PROFILE_STACKS * (sizeof(struct flame_node) + 20) };
     expect("profiles", fill_profiles, ORDER, LIMIT_MB_PROFILES);
-    // they take less, and so have room in their place
-    expect("profiles of samples", fill_sampled, ORDER, LIMIT_MB_PROFILES * 2 / 3);
-    expect("runs that stand for ever", fill_standing, 0, LIMIT_MB_STANDING);
-    expect("requests beside them", fill_half, 0, LIMIT_MB_REQUESTS - LIMIT_MB_PROFILES);
+    expect("runs of stack sampling", fill_runs, 0, LIMIT_MB_SAMPLES);
+    expect("requests beside them", fill_spared, SCRATCH,
+           LIMIT_MB_REQUESTS - LIMIT_MB_PROFILES - LIMIT_MB_SAMPLES);
 }
 
 // What is not ours to allocate: as many bytes as the caps say.

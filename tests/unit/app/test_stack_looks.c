@@ -82,7 +82,7 @@ static int setup(void **state) {
     struct pipeline_options options = {.bucket_s = 10, .timeout_ns = 30000000000};
     struct buffer b = buffer_make(1000);
     p = pipeline_new(&options);
-    runs = (struct stack_runs){0};
+    runs = (struct stack_runs){.pipeline = p};
     shim = (struct flame_shim){.link = &link_to_it,
                                .node = pipeline_node(p, slice_text("shop@host")),
                                .otp = "27",

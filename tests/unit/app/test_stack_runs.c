@@ -57,9 +57,9 @@ static bool on_told(void *user, const struct buffer *message, bool last) {
 static int setup(void **state) {
     const struct pipeline_options options = {.bucket_s = 10, .timeout_ns = 30 * SECOND};
     fixture_setup(state);
-    runs = (struct stack_runs){0};
     writer = writer_start(fixture_open(), &(struct writer_options){.bucket_s = 10});
     p = pipeline_new(&options);
+    runs = (struct stack_runs){.pipeline = p};
     kept_slice = -1;
     begin(&told); // writes what a shim says; its own profile is not used
     return writer && p ? 0 : -1;
@@ -239,9 +239,46 @@ static void beside(void **state) {
     written(0);
 }
 
+// Runs of many nodes share their room: none takes it all, and where it is used up each run has its
+// part. Open requests have less meanwhile, and all of it again when the runs are over.
+static void shared(void **state) {
+    (void)state;
+    enum { LOOKS = 20000 };
+    static char links[LIMIT_STACK_RUNS + 1];
+    int64_t ids[LIMIT_STACK_RUNS];
+    assert_int_equal(runs.mb, 0);
+    for (uint32_t i = 0; i < LIMIT_STACK_RUNS; i++) {
+        assert_null(begin_run(&links[i], 0));
+        ids[i] = sent_id;
+        says(stack_run_started, &links[i], ids[i], 0, nothing());
+        says(stack_run_taken, &links[i], ids[i], 0, slice_of(told.bytes.data, told.bytes.len));
+    }
+    buffer_reset(&told.bytes);
+    assert_non_null(begin_run(&links[LIMIT_STACK_RUNS], 0));
+    assert_int_equal(runs.mb, LIMIT_MB_SAMPLES_STEP);
+    size_t taken = 0;
+    for (uint32_t i = 0; strcmp(sent, "stacks_stop") != 0; i = (i + 1) % LIMIT_STACK_RUNS) {
+        for (int look_at = 0; look_at < LOOKS; look_at++) {
+            at(&told, 100);
+            look(&told, 0, STATUS_RUNNING, 1, 1000000, 1000000);
+        }
+        taken += told.bytes.len;
+        takes(&links[i], ids[i], 0);
+        tick(0);
+    }
+    // each has as much
+    assert_true(taken > LIMIT_RUNS_BYTES / 4 * 3 && runs.bytes < LIMIT_RUNS_BYTES);
+    assert_int_equal(runs.mb, LIMIT_RUNS_BYTES / 1000000);
+    stack_runs_end(&runs);
+    written(0);
+    assert_int_equal(runs.bytes, 0);
+    tick(0);
+    assert_int_equal(runs.mb, 0);
+}
+
 #define A_RUN(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {A_RUN(goes_on), A_RUN(full), A_RUN(beside)};
+    const struct CMUnitTest tests[] = {A_RUN(goes_on), A_RUN(full), A_RUN(beside), A_RUN(shared)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
