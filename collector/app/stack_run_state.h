@@ -53,7 +53,8 @@ struct stack_run {
     int64_t cost_before; // as told when the profile began
     bool handed;         // to the writer
     size_t bytes;        // that it takes, all in all
-    bool follows;        // it is told of the node's requests
+    bool follows;        // it is told of the node's requests,
+    int64_t begin;       // since this time of the node's
     char reason[REASON_BYTES];
     char text[TEXT_BYTES];
 };

@@ -180,7 +180,7 @@ bool stack_run_ask_shim(const struct stack_run *r, struct control_map message) {
     }
     control_text(&w, FIELD_BY, by);
     control_text(&w, FIELD_APPLICATION, application);
-    control_bool(&w, FIELD_LABELS, r->taker && !stands(r));
+    control_bool(&w, FIELD_LABELS, r->taker != NULL);
     copy_names(&w, message, FIELD_REGISTERED, FIELD_NAME);
     copy_names(&w, message, FIELD_PROCESSES, FIELD_PID);
     bool fits = control_end(&w);

@@ -210,26 +210,24 @@ bool stack_run_stands(const struct stack_runs *runs, const void *link, int64_t i
     return r && stands(r);
 }
 
-// What the requests are called whose tokens the processes hold. Not for a run that stands: a node
-// tells of its requests to one at a time.
-static void follow_requests(struct stack_run *r, struct control_map message) {
-    int64_t at = 0;
-    if (r->taker && !stands(r) && control_get_int(message, FIELD_AT, &at)) {
-        pipeline_set_sampled(r->shim.node, sample_taker_labels(r->taker),
-                             pipeline_ns(r->shim.node, at));
-        r->follows = true;
-    }
+// From the node's time `begin` on it is told what the requests are called whose tokens the processes
+// hold.
+static void follow_requests(struct stack_run *r, int64_t begin) {
+    pipeline_add_sampled(r->shim.node, sample_taker_labels(r->taker), begin);
+    r->begin = begin;
+    r->follows = true;
 }
 
-static bool find_request(void *node, struct sample_request *request) {
-    return pipeline_find_request(node, request);
+static bool find_request(void *run, struct sample_request *request) {
+    const struct stack_run *r = run;
+    return pipeline_find_request(r->shim.node, r->begin, request);
 }
 
 // Those that are known by now. False without memory.
 static bool settle_requests(struct stack_run *r) {
-    bool ok = sample_labels_settle(sample_taker_labels(r->taker), find_request, r->shim.node);
+    bool ok = sample_labels_settle(sample_taker_labels(r->taker), find_request, r);
     if (r->follows) {
-        pipeline_set_sampled(r->shim.node, NULL, 0);
+        pipeline_remove_sampled(r->shim.node, sample_taker_labels(r->taker));
         r->follows = false;
     }
     return ok;
@@ -237,9 +235,12 @@ static bool settle_requests(struct stack_run *r) {
 
 void stack_run_started(struct stack_runs *runs, const void *link, struct control_map message) {
     struct stack_run *r = named(runs, link, message);
+    int64_t at = 0;
     if (r && r->started == 0) {
         r->started = clock_wall();
-        follow_requests(r, message);
+        if (r->taker && control_get_int(message, FIELD_AT, &at)) {
+            follow_requests(r, pipeline_ns(r->shim.node, at));
+        }
         if (r->state == ASKED) {
             enter(r, RUNS);
         }
@@ -324,7 +325,8 @@ static bool closes(const struct stack_runs *runs) {
 // Its profile has its time, or is nearly full: from where the shim tells its names anew on, what
 // comes is the next one's. Until then there is room in this one.
 static void look_ahead(const struct stack_runs *runs, struct stack_run *r, int64_t now) {
-    bool due = now - r->since >= r->slice_s * SECOND_NS || passes(runs, r, NEARLY_FULL);
+    bool due = now - r->since >= r->slice_s * SECOND_NS || passes(runs, r, NEARLY_FULL) ||
+               sample_labels_full(sample_taker_labels(r->taker));
     bool waits = r->asked_anew > 0 && now - r->asked_anew < (int64_t)ANSWER_SECONDS * SECOND_NS;
     if (due && !waits && !closes(runs)) {
         r->asked_anew = now;
@@ -346,13 +348,17 @@ static struct stack_run *next_profile(struct stack_runs *runs, struct stack_run 
     n->id = r->id;
     n->slice_s = r->slice_s;
     n->profile.head = r->profile.head;
-    n->started = r->started + (int64_t)sample_taker_us(r->taker) * 1000;
+    int64_t later = (int64_t)sample_taker_us(r->taker) * 1000;
+    n->started = r->started + later;
     memcpy(n->told, r->told, sizeof n->told);
     n->cost_before = r->told[COST];
     enter(n, RUNS);
     r->asker.user = NULL;
     set_reason(r, slice_text("slice"), slice_text(""));
     add(runs, n);
+    if (r->follows) {
+        follow_requests(n, r->begin + later);
+    }
     return n;
 }
 

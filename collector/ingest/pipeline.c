@@ -303,19 +303,31 @@ void pipeline_full_lost(struct pipeline_node *n) {
     }
 }
 
-void pipeline_set_sampled(struct pipeline_node *n, struct sample_labels *labels, int64_t begin) {
-    n->sampled = labels;
-    n->sampled_begin = begin;
+void pipeline_add_sampled(struct pipeline_node *n, struct sample_labels *labels, int64_t begin) {
+    struct sampled *s = n->sampled;
+    while (s->labels && s < n->sampled + PIPELINE_LOOKERS - 1) {
+        s++;
+    }
+    *s = (struct sampled){labels, begin};
 }
 
-bool pipeline_find_request(const struct pipeline_node *n, struct sample_request *request) {
+void pipeline_remove_sampled(struct pipeline_node *n, const struct sample_labels *labels) {
+    for (int i = 0; i < PIPELINE_LOOKERS; i++) {
+        if (n->sampled[i].labels == labels) {
+            n->sampled[i].labels = NULL;
+        }
+    }
+}
+
+bool pipeline_find_request(const struct pipeline_node *n, int64_t begin,
+                           struct sample_request *request) {
     uint16_t identity;
     int64_t end;
     if (!n->tracker || !tracker_known(n->tracker, hash_mix(request->label), &identity, &end)) {
         return false;
     }
     request->identity = slice_text(names_text(&n->pipeline->directory->identities, identity));
-    request->end_us = end == INT64_MAX ? end : time_sub(end, n->sampled_begin) / 1000;
+    request->end_us = end == INT64_MAX ? end : time_sub(end, begin) / 1000;
     return true;
 }
 

@@ -73,8 +73,10 @@ struct pipeline_node {
     struct full_trace *full[LIMIT_FULL_TRACES]; // full_count of them
     uint32_t full_count;
     bool full_apart;               // they have a trace session of their own
-    struct sample_labels *sampled; // NULL: nobody looks at its processes
-    int64_t sampled_begin;         // since then, node time
+    struct sampled {
+        struct sample_labels *labels; // NULL: nobody looks at its processes
+        int64_t begin;                // since then, node time
+    } sampled[PIPELINE_LOOKERS];
 
     // calls for printing
     bool calls_wanted;

@@ -47,16 +47,18 @@ static void tell_full(struct pipeline_node *n, const struct request_result *resu
 
 // Tells who looks at the node's processes what the request was called, and when it was over.
 static void tell_sampled(struct pipeline_node *n, const struct request_result *result) {
-    if (!n->sampled || result->label == 0) {
-        return;
+    for (int i = 0; i < PIPELINE_LOOKERS && result->label != 0; i++) {
+        const struct sampled *s = &n->sampled[i];
+        bool whole = (result->fate == REQUEST_COMPLETE || result->cut) && !result->remote;
+        struct sample_request request = {
+            .label = result->label,
+            .identity =
+                slice_text(names_text(&n->pipeline->directory->identities, result->identity)),
+            .end_us = whole ? time_sub(result->end, s->begin) / 1000 : INT64_MAX};
+        if (s->labels) {
+            sample_labels_over(s->labels, &request);
+        }
     }
-    bool whole = (result->fate == REQUEST_COMPLETE || result->cut) && !result->remote;
-    const char *identity = names_text(&n->pipeline->directory->identities, result->identity);
-    struct sample_request request = {
-        .label = result->label,
-        .identity = slice_text(identity),
-        .end_us = whole ? time_sub(result->end, n->sampled_begin) / 1000 : INT64_MAX};
-    sample_labels_over(n->sampled, &request);
 }
 
 // Tells the node's shim or the log of a complete request, as they wish.

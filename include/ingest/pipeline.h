@@ -93,11 +93,16 @@ void pipeline_add_full(struct pipeline_node *n, struct full_trace *full);
 void pipeline_remove_full(struct pipeline_node *n, const struct full_trace *full);
 // What is open of them is incomplete.
 void pipeline_full_lost(struct pipeline_node *n);
-// Its processes are looked at: from now on what its requests are called is told to these labels,
-// with times since the node's time `begin`, ns. They stay the caller's. NULL: no longer.
-void pipeline_set_sampled(struct pipeline_node *n, struct sample_labels *labels, int64_t begin);
+// Its processes are looked at, for PIPELINE_LOOKERS profiles at most: one that was asked for, one of
+// a run that stands, and the next one of that. From now on what its requests are called is told to
+// these labels, with times since the node's time `begin`, ns. They stay the caller's.
+enum { PIPELINE_LOOKERS = 3 };
+void pipeline_add_sampled(struct pipeline_node *n, struct sample_labels *labels, int64_t begin);
+// That is over.
+void pipeline_remove_sampled(struct pipeline_node *n, const struct sample_labels *labels);
 // What is known by now of a request that may go on, by its label; false: nothing.
-bool pipeline_find_request(const struct pipeline_node *n, struct sample_request *request);
+bool pipeline_find_request(const struct pipeline_node *n, int64_t begin,
+                           struct sample_request *request);
 // What takes memory in the place of open requests.
 enum pipeline_spared { SPARED_TRACES, SPARED_SAMPLES, SPARED_USES };
 // From now on so many of LIMIT_MB_REQUESTS are for that, and so many fewer requests may be open, of

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: each look tells for a request of which identity its process works, as the application knows it: in functions that
 # only one of them calls, also in a server that the token reaches with a message; work for none is of none, and what goes on or waits
-# with the token of a request that is over is told apart. --only draws one identity.
+# with the token of a request that is over is told apart. --only draws one identity. A run that stands for ever tells the same, in each of
+# its profiles.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
@@ -12,6 +13,7 @@ cat >"$scratch/only.config" <<'END'
 {tier_config, [{request, {scenario_only, request, 2}}]}.
 {entry, {scenario_only, request, 2}}.
 {identity_f, fun({scenario_only, request, [Kind, _]}) -> Kind; (_) -> undefined end}.
+{sampling, #{slice => 5, hz => 20, budget => 10, registered => [scenario_worker_1, scenario_worker_2, scenario_server, scenario_plain]}}.
 END
 start_collector
 start_erl "$name"
@@ -23,7 +25,7 @@ wait_for 60 "each worker has made requests" ledger_reaches requests_complete 20
 names=(--registered scenario_server --registered scenario_idle --registered scenario_plain)
 for i in 1 2 3; do names+=(--registered "scenario_worker_$i"); done
 sample() { "$kprof" sample "$node" --collector "127.0.0.1:$collector_port" --db "$db" "$@"; }
-of() { "$kprof" flame --db "$db" --profile 1 --json "$@"; }
+of() { "$kprof" flame --db "$db" --profile "$profile" --json "$@"; }
 
 start "$scratch/sample.log" "$kprof" sample "$node" --collector "127.0.0.1:$collector_port" --db "$db" --for 120s --hz 200 --budget 20% \
   "${names[@]}"
@@ -36,6 +38,7 @@ wait_for 120 "1,500 looks" enough
 kill -INT $!
 ends $! 30
 is "$status" 0 "kprof sample: $(tail -n 1 "$scratch/sample.log")"
+profile=$(sql "SELECT id FROM profile_rows WHERE label = ''")
 
 # Looks by identity and function: the outermost group, and the innermost function that is the application's.
 cat >"$scratch/by.py" <<'END'
@@ -74,10 +77,22 @@ holds "$(by "round(looks('own', of=['_ended']))")" -ge $((own / 3)) "work behind
 holds "$(by "round(looks('idle', of=['_ended']))")" -ge 10 "who waits with the token of a request that is over is told apart"
 red=$(of --only red | python3 -c 'import json, sys; print(round(sum(s["self"] for s in json.load(sys.stdin)["stacks"])))')
 is "$(by "round(sum(n for (g, f), n in counts.items() if g == 'red'))")" "$red" "--only draws the looks of one identity"
-is "$(sql "SELECT coalesce(sum(self), 0) FROM profile_stacks WHERE profile = 1 AND identity = 'red' AND metric = 'samples'")" "$red" \
+is "$(sql "SELECT coalesce(sum(self), 0) FROM profile_stacks WHERE profile = $profile AND identity = 'red' AND metric = 'samples'")" "$red" \
   "and so does the database"
 sample --only blue --for 2s --hz 200 --budget 20% "${names[@]}" --json >"$scratch/blue.json" 2>"$scratch/blue.log" ||
   fail "kprof sample --only: $(cat "$scratch/blue.log")"
 is "$(python3 -c 'import json, sys
 names = {s["name"] for s in json.load(open(sys.argv[1]))["stacks"]}
 print("scenario_only:blue/1" in names, "scenario_only:red/1" in names)' "$scratch/blue.json")" "True False" "kprof sample --only"
+
+# For ever. The first profile has looks at requests that had begun before tracing.
+profiles() { sql "SELECT id FROM profile_rows WHERE label = 'always' ORDER BY id LIMIT 2 OFFSET 1"; }
+two() { [ "$(profiles | wc -l)" = 2 ]; }
+wait_for 60 "two profiles of the run that stands" two
+for profile in $(profiles); do
+  for kind in red blue; do
+    holds "$(by "round(looks('$kind', 'part_$kind', of=['$kind']))")" -ge 1 "profile $profile has $kind work of $kind requests"
+    is "$(by "round(looks('$kind', 'part_$kind', but=['$kind', '_not_known', '_ended']))")" 0 "and of no other ones"
+  done
+  is "$(by "round(looks('plain', but=['_none']))")" 0 "and what is for none of none"
+done

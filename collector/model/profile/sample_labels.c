@@ -62,6 +62,10 @@ size_t sample_labels_bytes(const struct sample_labels *l) {
     return sizeof *l + map_bytes(&l->open) + l->room * sizeof *l->fates;
 }
 
+bool sample_labels_full(const struct sample_labels *l) {
+    return l->count > LIMIT_SAMPLE_LABELS / 8 * 7;
+}
+
 static struct late *late_at(struct sample_labels *l, uint64_t label) {
     return &l->late[hash_mix(label) % LIMIT_SAMPLE_LATE];
 }

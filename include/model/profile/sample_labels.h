@@ -32,6 +32,8 @@ struct sample_labels *sample_labels_new(struct profile *p);
 // Bytes that they take.
 size_t sample_labels_bytes(const struct sample_labels *l);
 void sample_labels_free(struct sample_labels *l);
+// Whether nearly all numbers are given out.
+bool sample_labels_full(const struct sample_labels *l);
 // The number under which a label's looks are kept, the same for each of its processes. Where there
 // is no room for another one: that of what is not known.
 uint32_t sample_labels_number(struct sample_labels *l, uint64_t label);

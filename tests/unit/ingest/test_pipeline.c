@@ -1090,7 +1090,7 @@ static void sampled(void **state) {
     assert_non_null(labels);
     uint32_t number = sample_labels_number(labels, labels_of + 1);
     assert_int_equal(sample_labels_number(labels, labels_of + 1), number);
-    pipeline_set_sampled(n, labels, 2 * MS);
+    pipeline_add_sampled(n, labels, 2 * MS);
     pipeline_set_user(n, &user);
     begin(true, true);
     pipeline_set_labels(n, OURS);
@@ -1102,15 +1102,15 @@ static void sampled(void **state) {
     assert_int_equal(feed(), -1);
     struct sample_request goes_on = {.label = labels_of + 2}, ends = {.label = labels_of + 1},
                           nobody = {.label = labels_of + 3};
-    assert_true(pipeline_find_request(n, &goes_on) && slice_is(goes_on.identity, "read"));
+    assert_true(pipeline_find_request(n, 2 * MS, &goes_on) && slice_is(goes_on.identity, "read"));
     assert_int_equal(goes_on.end_us, INT64_MAX);
-    assert_true(pipeline_find_request(n, &ends) && slice_is(ends.identity, "create"));
+    assert_true(pipeline_find_request(n, 2 * MS, &ends) && slice_is(ends.identity, "create"));
     assert_int_equal(ends.end_us, 8000);
-    assert_false(pipeline_find_request(n, &nobody));
+    assert_false(pipeline_find_request(n, 2 * MS, &nobody));
     end(true);
     // it is known now, so that who comes with its label has a number with what is known
     assert_int_not_equal(sample_labels_number(labels, labels_of + 1), number);
-    pipeline_set_sampled(n, NULL, 0);
+    pipeline_remove_sampled(n, labels);
     sample_labels_free(labels);
     profile_free(&profile);
 }
