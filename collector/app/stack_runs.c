@@ -402,6 +402,7 @@ void stack_run_taken(struct stack_runs *runs, const void *link, struct control_m
     r = stands(r) && r->taker ? go_on(runs, r, bytes) : r;
     bool good = take_looks(r, bytes);
     measure(runs, r);
+    provide(runs);
     if (!good) {
         set_reason(r, slice_text("error"), slice_text("the node sent what are no samples"));
         tell_stop(r);

@@ -79,6 +79,45 @@ rate_wanted() {
         "without anybody, again: $chance"
 }
 
+# Ten nodes' looks, as many as their samplers make where nothing holds them back, and what they take: of the collector, with the profiles
+# in the end, and of the database.
+sample_collector() {
+    local nodes=10 seconds=$((sample_rounds * sample_seconds)) feeder i tools=() before after bytes looks kept
+    start_collector looks
+    erlang -eval 'bench_looks:main(init:get_plain_arguments())' -extra "$port" $nodes >"$scratch/looks" 2>&1 &
+    feeder=$!
+    wait_until 600 said_or_gone "^node looked$nodes@" "$scratch/looks" $feeder || die "the nodes do not come: $(cat "$scratch/looks")"
+    wait_until 600 all_looked_at $nodes || die "the nodes do not come: $(cat "$scratch/looks")"
+    before=$(cpu_ticks "$collector")
+    for ((i = 1; i <= nodes; i++)); do
+        "$scratch/kprof" sample "looked$i@bench" --collector "127.0.0.1:$port" --db "$scratch/looks.db" --for 600s \
+            >"$scratch/looks.$i" 2>&1 &
+        tools+=($!)
+    done
+    sleep "$seconds"
+    kill -INT "${tools[@]}"
+    wait "${tools[@]}" || { tail -n 3 "$scratch"/looks.* >&2; die "kprof sample failed"; }
+    wait $feeder || die "the nodes failed: $(tail -n 5 "$scratch/looks")"
+    after=$(cpu_ticks "$collector")
+    looks=$(field "$scratch/looks" done)
+    kept=$(query "$scratch/looks.db" "SELECT count(*) || ' ' || sum(looks) FROM profile_sampled")
+    bytes=$(query "$scratch/looks.db" "SELECT sum(length(records)) FROM profile_second_rows")
+    stop "$collector"
+    collector=''
+    [ "$kept" = "$nodes $looks" ] || check_failed "$nodes nodes sent $looks looks, and of the profiles kept are $kept"
+    echo
+    echo "The collector, while 100 processes each of $nodes nodes are looked at 99 times a second, which all find something new:"
+    awk -v ticks=$((after - before)) -v hz="$(getconf CLK_TCK)" -v looks="$looks" -v bytes="$bytes" -v nodes=$nodes 'BEGIN {
+        seconds = looks / nodes / 9900
+        cost = ticks / hz / seconds * 100
+        size = bytes / seconds / nodes * 60 / 1e6
+        printf "  %.1f %% of a core, the profiles in the end included; wanted: 10 at most, %s\n", cost, cost <= 10 ? "reached" : "NOT reached"
+        printf "  %.1f bytes a look, %.1f MB for a minute of a node; wanted: 15 at most, %s\n", bytes / looks, size,
+            size <= 15 ? "reached" : "NOT reached"
+    }'
+}
+all_looked_at() { [ "$(grep -c '^node ' "$scratch/looks")" = "$1" ]; }
+
 bench_sample() {
     local node=kprof_sampled_$$@localhost release
     release=$(erl -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')
@@ -132,4 +171,5 @@ bench_sample() {
     rate_row overload items_list '100 busiest, all items, 99 Hz each'
     rate_wanted overload 9 'requests a second'
     rate_wanted overload 12 'work'
+    sample_collector
 }
