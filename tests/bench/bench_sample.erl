@@ -26,8 +26,8 @@
 %% each way of the set once in each round, for so many seconds. COLLECTOR is one for which kprof is
 %% in the node all the time, or `none': then it comes and goes each time. Of each way it prints
 %%   way NAME CPU MORE LOWEST HIGHEST BUSY RATE RATIO LOWEST HIGHEST WORK TOLD LOOKS HELD LATE
-%%       COMES GOES
-%% medians over the rounds, and of the two that matter most the lowest and the highest round:
+%%       COMES GOES PER_CPU LOWEST HIGHEST
+%% medians over the rounds, and of those that matter most the lowest and the highest round:
 %%   CPU    the node's processor time, % of one processor; MORE: than without anybody
 %%   BUSY   how much busier its schedulers were, % of one
 %%   RATE   requests a second; RATIO: of those without anybody
@@ -36,6 +36,8 @@
 %%   LOOKS  at a process, a second; HELD: % of the time that the sampler says it held itself back
 %%   LATE   ms that a process came late at most which wants to run each ms
 %%   COMES  s of processor time that it takes to begin, and GOES: to be gone without a trace
+%%   PER_CPU requests in the same processor time, of those without anybody: what others on the
+%%          machine take does not count
 %% and 0 where there is no such thing.
 -spec main([string()]) -> no_return().
 main([Set, Rounds, Seconds, Kprof, Scratch, Collector]) ->
@@ -176,6 +178,7 @@ rates(#{us := Us, cpu_ms := Cpu, busy := Busy, requests := Requests, spun := Spu
         cpu => Cpu * 100000 / Us,
         busy => BusyUs * 100 / Us,
         rate => Requests * 1.0e6 / Us,
+        per_cpu => Requests / max(1, Cpu),
         work => Spun / max(1, Cpu)
     }.
 
@@ -391,6 +394,7 @@ print(Way, Measured) ->
     Ratio = fun(What) -> [A / max(1.0e-9, B) || {A, B} <- lists:zip(Of(What), Alone(What))] end,
     More = Less(cpu),
     Ratios = Ratio(rate),
+    PerCpu = Ratio(per_cpu),
     Values = [
         median(Of(cpu)),
         median(More),
@@ -407,7 +411,10 @@ print(Way, Measured) ->
         median(Of(held)),
         median(Of(late)),
         median([once(Way, comes, Round) || Round <- Measured]),
-        median([once(Way, goes, Round) || Round <- Measured])
+        median([once(Way, goes, Round) || Round <- Measured]),
+        median(PerCpu),
+        lists:min(PerCpu),
+        lists:max(PerCpu)
     ],
     io:format("way ~s~s~n", [name(Way), [io_lib:format(" ~.3f", [float(V)]) || V <- Values]]).
 

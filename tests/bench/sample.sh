@@ -43,7 +43,7 @@ sample_set() {
 }
 
 # sampled SET WAY FIELD: as bench_sample prints them, from 3 on: CPU, more, lowest, highest, 7 busy, 8 rate, ratio, lowest, highest,
-# 12 work, 13 told, 14 looks, 15 held, 16 late, 17 comes, 18 goes.
+# 12 work, 13 told, 14 looks, 15 held, 16 late, 17 comes, 18 goes, 19 requests in the same processor time, lowest, highest.
 sampled() { awk -v way="$2" -v at="$3" '$1 == "way" && $2 == way { print $at }' "$scratch/sample.$1"; }
 
 cost_head() {
@@ -67,8 +67,8 @@ cost_wanted() {
 }
 
 rate_row() {
-    printf '  %-42s %11.0f %9.3f %9.3f to %5.3f' "$3" "$(sampled "$1" "$2" 8)" "$(sampled "$1" "$2" 9)" "$(sampled "$1" "$2" 10)" \
-        "$(sampled "$1" "$2" 11)"
+    printf '  %-42s %11.0f %9.3f %9.3f %9.3f to %5.3f' "$3" "$(sampled "$1" "$2" 8)" "$(sampled "$1" "$2" 9)" \
+        "$(sampled "$1" "$2" 19)" "$(sampled "$1" "$2" 20)" "$(sampled "$1" "$2" 21)"
     [ "$1" != overload ] || printf ' %11.3f' "$(sampled "$1" "$2" 12)"
     printf ' %9.0f\n' "$(sampled "$1" "$2" 14)"
 }
@@ -156,15 +156,15 @@ bench_sample() {
     cost_row crowd poll "etop's way: all processes, each second"
     cost_wanted crowd 'many processes'
     echo
-    echo "The sample application, $clients clients without think time: requests a second"
-    printf '  %-42s %11s %9s %18s %9s\n' '' 'requests/s' 'of nobody' 'round by round' 'looks/s'
+    echo "The sample application, $clients clients without think time: requests a second; and in the same processor time of the node"
+    printf '  %-42s %11s %9s %9s %18s %9s\n' '' 'requests/s' 'of nobody' 'by CPU' 'round by round' 'looks/s'
     rate_row full nobody 'nobody looks'
     rate_row full nobody_again 'nobody, at the end of each round'
     rate_row full top_100 'kprof sample'
-    rate_wanted full 9 'requests a second'
+    rate_wanted full 19 'requests in the same processor time'
     echo
     echo "The same beside 100 processes that are always busy; work: theirs in the same processor time"
-    printf '  %-42s %11s %9s %18s %11s %9s\n' '' 'requests/s' 'of nobody' 'round by round' 'work' 'looks/s'
+    printf '  %-42s %11s %9s %9s %18s %11s %9s\n' '' 'requests/s' 'of nobody' 'by CPU' 'round by round' 'work' 'looks/s'
     rate_row overload nobody 'nobody looks'
     rate_row overload nobody_again 'nobody, at the end of each round'
     rate_row overload top_100 'kprof sample'
