@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/roster.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/names.h"
+#include "base/text_time.h"
 
 void roster_free(struct roster *r) {
     for (uint32_t i = 0; i < LIMIT_NODES; i++) {
@@ -73,6 +75,51 @@ void roster_event(struct roster_node *n, int64_t now, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     names_clean(slice_text(text), event->text, sizeof event->text);
+}
+
+static double percent(int64_t ppm) {
+    return (double)ppm / 1e4;
+}
+
+// The level is another one than before. (No event is the 0th: the first one is "connected".)
+static void level_event(struct roster_node *n, int64_t before, struct slice text, int64_t now) {
+    struct roster_levels *run = &n->levels;
+    int64_t level = n->sampling.level_ppm;
+    int len = (int)(text.len < ROSTER_TEXT ? text.len : ROSTER_TEXT);
+    if (run->event != n->happened) {
+        *run = (struct roster_levels){.changes = 1, .from_ppm = before, .least_ppm = level};
+        roster_event(n, now, "%.*s", len, (const char *)text.data);
+    } else {
+        char until[TEXT_TIME_BYTES], least[64] = "";
+        int64_t began = n->events[--n->happened % LIMIT_NODE_EVENTS].at;
+        run->changes++;
+        run->least_ppm = level < run->least_ppm ? level : run->least_ppm;
+        if (run->least_ppm < level && run->least_ppm < run->from_ppm) {
+            snprintf(least, sizeof least, ", %.3g %% at the least", percent(run->least_ppm));
+        }
+        roster_event(n, began,
+                     "the guard has changed the level %" PRIu64
+                     " times until %s, from %.3g %% to %.3g %%%s: %.*s",
+                     run->changes, text_time_format(now, false, until), percent(run->from_ppm),
+                     percent(level), least, len, (const char *)text.data);
+    }
+    run->event = n->happened;
+}
+
+void roster_told(struct roster_node *n, const char *state, const struct roster_sampling *sampling,
+                 struct slice text, int64_t now) {
+    struct roster_sampling before = n->sampling;
+    bool level = strcmp(n->state, state) == 0 && before.level_ppm > 0 &&
+                 before.level_ppm != sampling->level_ppm && before.one_in == sampling->one_in &&
+                 before.per_second == sampling->per_second && before.trips == sampling->trips;
+    n->sampling = *sampling;
+    roster_state(n, state, now);
+    if (level && text.len > 0) {
+        level_event(n, before.level_ppm, text, now);
+    } else if (text.len > 0) {
+        roster_event(n, now, "%.*s", (int)(text.len < ROSTER_TEXT ? text.len : ROSTER_TEXT),
+                     (const char *)text.data);
+    }
 }
 
 static struct roster_counts counts_of(const struct roster_node *n) {

@@ -27,6 +27,13 @@ struct roster_sampling {
     int64_t trips;      // of the breaker, since the trace was started
 };
 
+// Changes of the level with nothing else between them: one event.
+struct roster_levels {
+    uint64_t event;              // happened, as that event stood; else it is not the last one
+    uint64_t changes;            // in it
+    int64_t from_ppm, least_ppm; // the level before the first of them, and the lowest since
+};
+
 struct roster_node {
     struct pipeline_node *node;
     bool connected;
@@ -44,6 +51,7 @@ struct roster_node {
     struct roster_event events[LIMIT_NODE_EVENTS]; // a ring
     // events so far; the latest is events[(happened - 1) % LIMIT_NODE_EVENTS]
     uint64_t happened;
+    struct roster_levels levels;
     // at the end of each of the last seconds, a ring
     struct roster_counts {
         uint64_t requests, messages, bytes;
@@ -70,6 +78,12 @@ void roster_state(struct roster_node *n, const char *state, int64_t now);
 // Something happened. The text is cut, and cleaned of what is no printable UTF-8.
 __attribute__((format(printf, 3, 4))) void roster_event(struct roster_node *n, int64_t now,
                                                         const char *format, ...);
+// What a node says of itself: its state, how it samples, and why; an empty text is no event. Where
+// nothing is new but the level, which the guard changes every few seconds under load, it is one
+// event with such changes right before it: its time is the first one's, its text counts them, says
+// until when and ends with the last one's.
+void roster_told(struct roster_node *n, const char *state, const struct roster_sampling *sampling,
+                 struct slice text, int64_t now);
 // A second has passed.
 void roster_second(struct roster *r);
 // Requests that finished, messages and their bytes, per second, over the last ten seconds or since

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/names.h"
 
 // A module or function, whose name is an atom's.
 static bool is_atom(struct slice text) {
@@ -166,20 +167,19 @@ static void on_gap(const struct shim_link *link, struct control_map message) {
 
 static void on_state(const struct shim_link *link, struct control_map message) {
     struct roster_node *n = link->seen;
-    struct slice state = {0}, text = {0};
+    struct roster_sampling sampling = n->sampling;
+    struct slice state = {0}, text = slice_text("");
     char word[ROSTER_WORD];
-    control_get_int(message, FIELD_ONE_IN, &n->sampling.one_in);
-    control_get_int(message, FIELD_PER_SECOND, &n->sampling.per_second);
-    control_get_int(message, FIELD_LEVEL_PPM, &n->sampling.level_ppm);
-    control_get_int(message, FIELD_TRIPS, &n->sampling.trips);
+    snprintf(word, sizeof word, "%s", n->state);
+    control_get_int(message, FIELD_ONE_IN, &sampling.one_in);
+    control_get_int(message, FIELD_PER_SECOND, &sampling.per_second);
+    control_get_int(message, FIELD_LEVEL_PPM, &sampling.level_ppm);
+    control_get_int(message, FIELD_TRIPS, &sampling.trips);
+    control_get_text(message, FIELD_TEXT, &text);
     if (control_get_text(message, FIELD_STATE, &state)) {
         names_clean(state, word, sizeof word);
-        roster_state(n, word, clock_wall());
     }
-    if (control_get_text(message, FIELD_TEXT, &text) && text.len > 0) {
-        roster_event(n, clock_wall(), "%.*s",
-                     (int)(text.len < ROSTER_TEXT ? text.len : ROSTER_TEXT), text.data);
-    }
+    roster_told(n, word, &sampling, text, clock_wall());
 }
 
 static void on_identify_reply(struct shim_link *link, struct control_map message) {

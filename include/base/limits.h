@@ -99,7 +99,8 @@
 
 // Tools that are connected at a time: they share the connections with the nodes.
 #define LIMIT_TOOLS 16
-// What is remembered of a node's ups and downs, 208 bytes each.
+// What is remembered of a node's ups and downs, 208 bytes each. Changes of the guard's level in a
+// row are one.
 #define LIMIT_NODE_EVENTS 20u
 // Triggers of a node, as many as its shim takes (shim/src/triggers/kprof_trigger_options.erl).
 #define LIMIT_TRIGGERS 16u

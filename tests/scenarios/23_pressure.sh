@@ -51,7 +51,7 @@ pressure() {
   sleep $((10 + window))
   watch
   start_tracing "$name" "$scratch/config"
-  sleep 5 # later the begin is no longer among the last events, which are all that is kept
+  sleep 5 # trips may push the begin out of the history later: each is several of its events
   acted=$(first_action "$node")
   sleep $((seconds - 3))
   unwatch

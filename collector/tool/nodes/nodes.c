@@ -22,7 +22,7 @@ const char nodes_help[] =
     "\n" REACH_HELP
     "  --node NAME             only nodes of this name; its host may be short or left out\n"
     "  --history               also what happened to each lately: trips of the breaker,\n"
-    "                          sampling, pauses\n"
+    "                          sampling, pauses; changes of the level in a row are one line\n"
     "  --json                  one JSON object instead of text\n"
     "\n"
     "node: with its short host where that tells it from the others; whole in JSON. state:\n"
