@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/follow.h"
 
-#include <stdio.h>
-
 #include "base/exit_status.h"
 #include "tool/command.h"
 #include "tool/nodes/nodes.h"
@@ -29,12 +27,7 @@ int64_t follow_number(struct control_map m, const char *key) {
 }
 
 char *follow_text(struct control_map m, const char *key, char out[FOLLOW_TEXT_BYTES]) {
-    struct slice said = slice_text("");
-    control_get_text(m, key, &said);
-    snprintf(out, FOLLOW_TEXT_BYTES, "%.*s",
-             (int)(said.len < FOLLOW_TEXT_BYTES ? said.len : FOLLOW_TEXT_BYTES - 1),
-             (const char *)said.data);
-    text_clean(out);
+    text_take(m, key, out, FOLLOW_TEXT_BYTES);
     return out;
 }
 

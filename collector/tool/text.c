@@ -51,6 +51,16 @@ void text_clean(char *text) {
     uselocale(before);
 }
 
+bool text_take(struct control_map message, const char *key, char *out, size_t room) {
+    struct slice text = slice_text("");
+    bool there = control_get_text(message, key, &text);
+    size_t n = text.len < room ? text.len : room - 1;
+    memcpy(out, text.data, n);
+    out[n] = 0;
+    text_clean(out);
+    return there;
+}
+
 size_t text_width(const char *text) {
     locale_t before = uselocale(utf8());
     size_t width = 0;

@@ -6,10 +6,14 @@
 #include <stddef.h>
 
 #include "base/buffer.h"
+#include "codec/control.h"
 
 // Overwrites what could steer a terminal (control characters, also those above 127, direction
 // marks) and bytes that are no UTF-8 with '?', in place; the text never grows.
 void text_clean(char *text);
+
+// Takes a text of a message, cleaned and cut to the room; out is "" and false where there is none.
+bool text_take(struct control_map message, const char *key, char *out, size_t room);
 
 // Columns that a cleaned text takes on a terminal.
 size_t text_width(const char *text);

@@ -44,14 +44,6 @@ static void put_amount(struct slice of, double n, char out[CELL]) {
     }
 }
 
-static void put_text(struct control_map t, const char *key, char out[CELL]) {
-    struct slice text = slice_text("");
-    control_get_text(t, key, &text);
-    snprintf(out, CELL, "%.*s", (int)(text.len < CELL - 1 ? text.len : CELL - 1),
-             text.data ? (const char *)text.data : "");
-    text_clean(out);
-}
-
 static void fill(struct control_map t, char cells[COLUMNS][CELL]) {
     struct slice of = slice_text("");
     double above = 0, value = 0;
@@ -64,7 +56,7 @@ static void fill(struct control_map t, char cells[COLUMNS][CELL]) {
     control_get_int(t, FIELD_BEGAN, &began);
     control_get_int(t, FIELD_AGAIN_MS, &again_ms);
     control_get_bool(t, FIELD_HIGH_WATER, &high_water);
-    put_text(t, FIELD_NAME, cells[NAME]);
+    text_take(t, FIELD_NAME, cells[NAME], CELL);
     put_amount(of, above, cells[ABOVE]);
     put_time(for_ms, cells[FOR]);
     if (high_water) {
@@ -82,7 +74,7 @@ static void fill(struct control_map t, char cells[COLUMNS][CELL]) {
         put_time(again_ms, in);
         snprintf(cells[AGAIN], CELL, "in %.40s", in);
     }
-    put_text(t, FIELD_PROCESS, cells[PROCESS]);
+    text_take(t, FIELD_PROCESS, cells[PROCESS], CELL);
 }
 
 static void put_line(char cells[COLUMNS][CELL], const size_t widths[COLUMNS], struct buffer *out) {

@@ -16,15 +16,6 @@ enum { CELL = 40, NAME_WIDTH = 40, NAME_LEAST = 12 };
 
 // -- taking rows in -------------------------------------------------------------------------------
 
-static void take_text(struct control_map map, const char *key, char *out, size_t room) {
-    struct slice text = slice_text("");
-    control_get_text(map, key, &text);
-    size_t n = text.len < room ? text.len : room - 1;
-    memcpy(out, text.data, n);
-    out[n] = 0;
-    text_clean(out);
-}
-
 static void add_int(struct control_map map, const char *key, int64_t *sum) {
     int64_t n = 0;
     control_get_int(map, key, &n);
@@ -49,7 +40,7 @@ static struct view_identity *row_of(struct view *v, const char *name) {
 
 static void take_identity(struct view *v, struct control_map map) {
     char name[VIEW_NAME_BYTES];
-    take_text(map, FIELD_IDENTITY, name, sizeof name);
+    text_take(map, FIELD_IDENTITY, name, sizeof name);
     struct view_identity *row = row_of(v, name);
     if (row) {
         row->now = 0;
@@ -86,8 +77,8 @@ bool view_take(struct view *v, struct control_map rows) {
     }
     row_of(v, "_total"); // the first one, also when nothing has finished yet
     no_rates(v);
-    take_text(rows, FIELD_NODE, v->node, sizeof v->node);
-    take_text(rows, FIELD_STATE, v->state, sizeof v->state);
+    text_take(rows, FIELD_NODE, v->node, sizeof v->node);
+    text_take(rows, FIELD_STATE, v->state, sizeof v->state);
     v->seconds = 0;
     control_get_number(rows, FIELD_SECONDS, &v->seconds);
     control_get_list(rows, FIELD_IDENTITIES, &list);
@@ -310,7 +301,7 @@ static void json_identity(struct json *j, struct control_map map) {
     char name[VIEW_NAME_BYTES];
     int64_t requests = 0, errors = 0, incomplete = 0, expired = 0;
     double mean = 0, p99 = 0;
-    take_text(map, FIELD_IDENTITY, name, sizeof name);
+    text_take(map, FIELD_IDENTITY, name, sizeof name);
     control_get_int(map, FIELD_REQUESTS, &requests);
     control_get_int(map, FIELD_ERRORS, &errors);
     control_get_number(map, FIELD_MEAN_US, &mean);
@@ -338,9 +329,9 @@ void view_json(struct control_map rows, const char *at, struct buffer *out) {
     double seconds = 0;
     json_open(&j, '{');
     json_key_text(&j, "at", at);
-    take_text(rows, FIELD_NODE, text, sizeof text);
+    text_take(rows, FIELD_NODE, text, sizeof text);
     json_key_text(&j, "node", text);
-    take_text(rows, FIELD_STATE, text, sizeof text);
+    text_take(rows, FIELD_STATE, text, sizeof text);
     json_key_text(&j, "state", text);
     control_get_number(rows, FIELD_SECONDS, &seconds);
     json_key_number(&j, "seconds", seconds, 3);

@@ -77,21 +77,14 @@ static int parse(int argc, char **argv, struct options *o) {
 
 // -- reading the answer
 
-static void take_text(struct control_map map, const char *key, char *out, size_t room) {
-    struct slice text = slice_text("");
-    control_get_text(map, key, &text);
-    snprintf(out, room, "%.*s", (int)(text.len < room ? text.len : room), (const char *)text.data);
-    text_clean(out);
-}
-
 static void take_history(struct control_map message, struct node_row *row) {
     struct control_list list = {0};
     control_get_list(message, FIELD_HISTORY, &list);
     row->events = list.count < LIMIT_NODE_EVENTS ? list.count : LIMIT_NODE_EVENTS;
     for (uint32_t i = 0; i < row->events; i++) {
         struct control_map event = control_list_at(list, i);
-        take_text(event, FIELD_AT, row->history[i].at, NODE_TIME);
-        take_text(event, FIELD_TEXT, row->history[i].text, NODE_TEXT);
+        text_take(event, FIELD_AT, row->history[i].at, NODE_TIME);
+        text_take(event, FIELD_TEXT, row->history[i].text, NODE_TEXT);
     }
 }
 
@@ -116,13 +109,13 @@ static void take_node(struct control_map m, struct node_row *row) {
                    {FIELD_LOWERED_MS, &row->lowered_ms},
                    {FIELD_UNMARKED_CALLS, &row->unmarked_calls}};
     *row = (struct node_row){0};
-    take_text(m, FIELD_NODE, row->node, sizeof row->node);
-    take_text(m, FIELD_SINCE, row->since, sizeof row->since);
-    take_text(m, FIELD_PEER, row->peer, sizeof row->peer);
-    take_text(m, FIELD_OTP, row->otp, sizeof row->otp);
-    take_text(m, FIELD_VERSION, row->version, sizeof row->version);
-    take_text(m, FIELD_STATE, row->state, sizeof row->state);
-    take_text(m, FIELD_STACKS, row->stacks, sizeof row->stacks);
+    text_take(m, FIELD_NODE, row->node, sizeof row->node);
+    text_take(m, FIELD_SINCE, row->since, sizeof row->since);
+    text_take(m, FIELD_PEER, row->peer, sizeof row->peer);
+    text_take(m, FIELD_OTP, row->otp, sizeof row->otp);
+    text_take(m, FIELD_VERSION, row->version, sizeof row->version);
+    text_take(m, FIELD_STATE, row->state, sizeof row->state);
+    text_take(m, FIELD_STACKS, row->stacks, sizeof row->stacks);
     control_get_bool(m, FIELD_CONNECTED, &row->connected);
     row->has_clock = control_get_int(m, FIELD_CLOCK_OFFSET_US, &row->clock_offset_us);
     control_get_number(m, FIELD_REQUESTS_PER_S, &row->requests_per_s);

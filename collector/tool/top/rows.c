@@ -18,16 +18,6 @@ const char *top_by_name(enum top_by by) {
 // More than that of anything is nonsense; sums and differences of it fit.
 static const int64_t MOST = INT64_C(1) << 60;
 
-static bool take_text(struct control_map map, const char *key, char out[TOP_TEXT_BYTES]) {
-    struct slice text = slice_text("");
-    bool there = control_get_text(map, key, &text);
-    size_t n = text.len < TOP_TEXT_BYTES ? text.len : TOP_TEXT_BYTES - 1;
-    memcpy(out, text.data, n);
-    out[n] = 0;
-    text_clean(out);
-    return there;
-}
-
 static bool take_change(struct control_map map, const char *key, int64_t *n) {
     *n = 0;
     return control_get_int(map, key, n) && *n <= MOST && *n >= -MOST;
@@ -42,10 +32,12 @@ static bool take_process(struct control_map map, struct top_process *p) {
     bool known = control_get_int(map, FIELD_MEMORY, &memory);
     p->memory = -1;
     p->memory_change = 0;
-    return take_text(map, FIELD_PID, p->pid) && p->pid[0] && take_text(map, FIELD_NAME, p->name) &&
-           take_text(map, FIELD_INITIAL_CALL, p->initial) &&
-           take_text(map, FIELD_APPLICATION, p->application) &&
-           take_text(map, FIELD_STATUS, p->status) && take_text(map, FIELD_FUNCTION, p->function) &&
+    return text_take(map, FIELD_PID, p->pid, TOP_TEXT_BYTES) && p->pid[0] &&
+           text_take(map, FIELD_NAME, p->name, TOP_TEXT_BYTES) &&
+           text_take(map, FIELD_INITIAL_CALL, p->initial, TOP_TEXT_BYTES) &&
+           text_take(map, FIELD_APPLICATION, p->application, TOP_TEXT_BYTES) &&
+           text_take(map, FIELD_STATUS, p->status, TOP_TEXT_BYTES) &&
+           text_take(map, FIELD_FUNCTION, p->function, TOP_TEXT_BYTES) &&
            take_count(map, FIELD_REDUCTIONS, &p->reductions) &&
            take_count(map, FIELD_QUEUE, &p->queue) &&
            take_change(map, FIELD_QUEUE_CHANGE, &p->queue_change) &&
@@ -56,7 +48,7 @@ static bool take_process(struct control_map map, struct top_process *p) {
 }
 
 static bool take_function(struct control_map map, struct top_function *f) {
-    return take_text(map, FIELD_NAME, f->name) && f->name[0] &&
+    return text_take(map, FIELD_NAME, f->name, TOP_TEXT_BYTES) && f->name[0] &&
            take_count(map, FIELD_SELF, &f->self) && take_count(map, FIELD_TOTAL, &f->total);
 }
 
