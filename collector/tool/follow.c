@@ -3,7 +3,7 @@
 
 #include "base/exit_status.h"
 #include "tool/command.h"
-#include "tool/nodes/nodes.h"
+#include "tool/question.h"
 #include "tool/stop.h"
 #include "tool/text.h"
 
@@ -32,12 +32,6 @@ char *follow_text(struct control_map m, const char *key, char out[FOLLOW_TEXT_BY
 }
 
 // -- following ------------------------------------------------------------------------------------
-
-static int ask(const struct follow *f, struct client *c, const char *node) {
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    f->ask(f->options, node, &b);
-    return reach_ask(f->command, c, &b);
-}
 
 static void ask_to_stop(const struct follow *f, struct client *c) {
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
@@ -89,13 +83,11 @@ static int until_it_ends(const struct follow *f, struct client *c) {
 }
 
 int follow(const struct follow *f, struct reach *reach, const char *node) {
-    char found[NODE_TEXT_BYTES];
-    int status = EXIT_FAILURE;
-    struct client *c = reach_open(f->command, reach, &status);
+    struct question q = {.command = f->command, .node = node, .ask = f->ask, .options = f->options};
+    int status;
+    struct client *c = question_ask(&q, reach, &status);
     if (c) {
-        status = nodes_find(f->command, c, node, found, &node);
-        status = status == EXIT_SUCCESS ? ask(f, c, node) : status;
-        status = status == EXIT_SUCCESS ? until_it_ends(f, c) : status;
+        status = until_it_ends(f, c);
         client_close(c);
     }
     reach_close(reach);

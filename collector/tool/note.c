@@ -9,11 +9,7 @@
 #include "codec/json.h"
 #include "store/notes.h"
 #include "tool/command.h"
-#include "tool/nodes/nodes.h"
-#include "tool/reach.h"
-#include "tool/text.h"
-
-enum { ANSWER_MS = (LIMIT_STEER_SECONDS + 2) * 1000 };
+#include "tool/question.h"
 
 const char note_help[] =
     "usage: kprof note TEXT [OPTIONS]\n"
@@ -89,24 +85,25 @@ static int parse(int argc, char **argv, struct options *o) {
                               LIMIT_NOTE_BYTES, strlen(o->text));
 }
 
-static int ask(struct client *c, const struct options *o) {
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_NOTE, o->node ? 3 : 2);
+static void ask(const void *options, const char *node, struct buffer *message) {
+    const struct options *o = options;
+    struct control_writer w = control_begin(message, CONTROL_NOTE, node ? 3 : 2);
     control_text(&w, FIELD_TEXT, slice_text(o->text));
     control_int(&w, FIELD_AT, o->at_ns);
-    if (o->node) {
-        control_text(&w, FIELD_NODE, slice_text(o->node));
+    if (node) {
+        control_text(&w, FIELD_NODE, slice_text(node));
     }
     control_end(&w);
-    return reach_ask("note", c, &b);
 }
 
 // The note as it was kept.
-static int show(const struct options *o, struct control_map kept) {
+static int show(const void *options, const char *of, struct control_map kept) {
+    const struct options *o = options;
     char at[TEXT_TIME_BYTES];
     struct slice node = slice_text(""), text = slice_text("");
     struct note note;
     int64_t id = 0, ns = 0;
+    (void)of; // it stands in the note
     control_get_int(kept, FIELD_ID, &id);
     control_get_int(kept, FIELD_AT, &ns);
     control_get_text(kept, FIELD_NODE, &node);
@@ -133,21 +130,7 @@ static int show(const struct options *o, struct control_map kept) {
 
 int note_main(int argc, char **argv) {
     struct options o;
-    char found[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
-    struct client *c = status == EXIT_SUCCESS ? reach_open("note", &o.reach, &status) : NULL;
-    if (!c) {
-        reach_close(&o.reach);
-        return status;
-    }
-    status = o.node ? nodes_find("note", c, o.node, found, &o.node) : EXIT_SUCCESS;
-    status = status == EXIT_SUCCESS ? ask(c, &o) : status;
-    if (status == EXIT_SUCCESS) {
-        struct control *answer = reach_answer("note", c, CONTROL_NOTED, ANSWER_MS);
-        status = answer ? show(&o, control_root(answer)) : EXIT_FAILURE;
-        control_free(answer);
-    }
-    client_close(c);
-    reach_close(&o.reach);
-    return status;
+    struct question q = {.command = "note", .node = o.node, .ask = ask, .options = &o};
+    return status == EXIT_SUCCESS ? question_put(&q, &o.reach, CONTROL_NOTED, show) : status;
 }

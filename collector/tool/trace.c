@@ -5,14 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
 #include "codec/json.h"
 #include "tool/command.h"
-#include "tool/nodes/nodes.h"
-#include "tool/reach.h"
-#include "tool/text.h"
-
-enum { ANSWER_MS = (LIMIT_STEER_SECONDS + 2) * 1000 };
+#include "tool/question.h"
+#include "tool/steered.h"
 
 const char trace_help[] =
     "usage: kprof trace NODE pause|resume [--collector HOST:PORT] [--json]\n"
@@ -86,71 +82,39 @@ static int parse(int argc, char **argv, struct options *o) {
     return status == EXIT_SUCCESS ? take_arguments(argc - optind, argv + optind, o) : status;
 }
 
-static int ask(struct client *c, const struct options *o) {
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+static void ask(const void *options, const char *node, struct buffer *message) {
+    const struct options *o = options;
     const char *how = o->sampling.one_in > 0       ? FIELD_ONE_IN
                       : o->sampling.per_second > 0 ? FIELD_PER_SECOND
                                                    : NULL;
-    struct control_writer w = control_begin(&b, CONTROL_STEER, how ? 3 : 2);
-    control_text(&w, FIELD_NODE, slice_text(o->node));
+    struct control_writer w = control_begin(message, CONTROL_STEER, how ? 3 : 2);
+    control_text(&w, FIELD_NODE, slice_text(node));
     control_text(&w, FIELD_COMMAND, slice_text(o->command));
     if (how) {
         control_int(&w, how, o->sampling.one_in + o->sampling.per_second); // one of them is 0
     }
     control_end(&w);
-    return reach_ask("trace", c, &b);
 }
 
-static int show(const struct options *o, bool ok, char *text) {
-    text_clean(text);
-    if (o->json) {
-        struct buffer out = buffer_make(1 << 16);
-        struct json j = json_make(&out);
-        json_open(&j, '{');
-        json_key_text(&j, "node", o->node);
-        json_key_text(&j, "command", o->command);
-        json_key(&j, "ok");
-        json_bool(&j, ok);
-        json_key_text(&j, "text", text);
-        json_close(&j, '}');
-        buffer_text(&out, "\n");
-        fwrite(out.data, 1, out.len, stdout);
-        buffer_free(&out);
-    } else if (ok) {
-        printf("%s: %s\n", o->node, text);
-    } else {
-        return command_fail("trace", EXIT_FAILURE, "%s: %s", o->node, text);
+static int show(const void *options, const char *node, struct control_map answer) {
+    const struct options *o = options;
+    struct steered steered = steered_read(answer);
+    if (!o->json) {
+        return steered_tell("trace", node, &steered);
     }
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    struct buffer out = buffer_make(1 << 16);
+    struct json j = json_make(&out);
+    json_open(&j, '{');
+    steered_json(&j, node, o->command, &steered);
+    json_close(&j, '}');
+    buffer_text(&out, "\n");
+    int status = command_print("trace", &out);
+    return steered.ok ? status : EXIT_FAILURE;
 }
 
 int trace_main(int argc, char **argv) {
     struct options o;
     int status = parse(argc, argv, &o);
-    struct client *c = status == EXIT_SUCCESS ? reach_open("trace", &o.reach, &status) : NULL;
-    if (!c) {
-        reach_close(&o.reach);
-        return status;
-    }
-    char found[NODE_TEXT_BYTES];
-    status = nodes_find("trace", c, o.node, found, &o.node);
-    status = status == EXIT_SUCCESS ? ask(c, &o) : status;
-    struct control *answer =
-        status == EXIT_SUCCESS ? reach_answer("trace", c, CONTROL_STEERED, ANSWER_MS) : NULL;
-    if (answer) {
-        char text[512];
-        bool ok = false;
-        struct slice said = slice_text("");
-        control_get_bool(control_root(answer), FIELD_OK, &ok);
-        control_get_text(control_root(answer), FIELD_TEXT, &said);
-        snprintf(text, sizeof text, "%.*s", (int)(said.len < sizeof text ? said.len : sizeof text),
-                 (const char *)said.data);
-        status = show(&o, ok, text);
-    } else if (status == EXIT_SUCCESS) {
-        status = EXIT_FAILURE;
-    }
-    control_free(answer);
-    client_close(c);
-    reach_close(&o.reach);
-    return status;
+    struct question q = {.command = "trace", .node = o.node, .ask = ask, .options = &o};
+    return status == EXIT_SUCCESS ? question_put(&q, &o.reach, CONTROL_STEERED, show) : status;
 }

@@ -7,15 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
 #include "base/text_time.h"
 #include "codec/json.h"
 #include "tool/command.h"
-#include "tool/nodes/nodes.h"
-#include "tool/reach.h"
-#include "tool/text.h"
+#include "tool/question.h"
+#include "tool/steered.h"
 
-enum { ANSWER_MS = (LIMIT_STEER_SECONDS + 2) * 1000, MS_NS = 1000000, TEXT_BYTES = 512 };
+enum { MS_NS = 1000000 };
 
 const char trigger_help[] =
     "usage: kprof trigger NODE add WHAT --above N [OPTIONS]\n"
@@ -244,15 +242,15 @@ static void put_add(struct control_writer *w, const struct options *o) {
     }
 }
 
-static int ask(struct client *c, const struct options *o) {
+static void ask(const void *options, const char *node, struct buffer *message) {
+    const struct options *o = options;
     bool add = o->what != NULL;
     uint32_t pairs = 2 + (o->name != NULL) + o->all;
     pairs += add ? 2U + (o->tier != NULL) + (o->label != NULL) + (o->for_ms >= 0) +
                        (o->every_ms >= 0) + (o->seconds > 0) + (o->hz > 0) + o->high_water
                  : 0;
-    struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_STEER, pairs);
-    control_text(&w, FIELD_NODE, slice_text(o->node));
+    struct control_writer w = control_begin(message, CONTROL_STEER, pairs);
+    control_text(&w, FIELD_NODE, slice_text(node));
     control_text(&w, FIELD_COMMAND,
                  slice_text(add                               ? STEER_TRIGGER_ADD
                             : strcmp(o->command, "list") == 0 ? STEER_TRIGGER_LIST
@@ -267,19 +265,14 @@ static int ask(struct client *c, const struct options *o) {
         put_add(&w, o);
     }
     control_end(&w);
-    return reach_ask("trigger", c, &b);
 }
 
-static int show_json(const struct options *o, bool ok, const char *text,
+static int show_json(const struct options *o, const char *node, const struct steered *steered,
                      const struct control_list *triggers) {
     struct buffer out = buffer_make(1 << 20);
     struct json j = json_make(&out);
     json_open(&j, '{');
-    json_key_text(&j, "node", o->node);
-    json_key_text(&j, "command", o->command);
-    json_key(&j, "ok");
-    json_bool(&j, ok);
-    json_key_text(&j, "text", text);
+    steered_json(&j, node, o->command, steered);
     if (strcmp(o->command, "list") == 0) {
         json_key(&j, FIELD_TRIGGERS);
         json_open(&j, '[');
@@ -293,32 +286,22 @@ static int show_json(const struct options *o, bool ok, const char *text,
     json_close(&j, '}');
     buffer_text(&out, "\n");
     int status = command_print("trigger", &out);
-    return ok ? status : EXIT_FAILURE;
+    return steered->ok ? status : EXIT_FAILURE;
 }
 
-static int show(const struct options *o, struct control_map answer) {
-    char text[TEXT_BYTES];
-    bool ok = false;
-    struct slice said = slice_text("");
+static int show(const void *options, const char *node, struct control_map answer) {
+    const struct options *o = options;
+    struct steered steered = steered_read(answer);
     struct control_list triggers = {0};
-    control_get_bool(answer, FIELD_OK, &ok);
-    control_get_text(answer, FIELD_TEXT, &said);
     control_get_list(answer, FIELD_TRIGGERS, &triggers);
-    snprintf(text, sizeof text, "%.*s", (int)(said.len < sizeof text ? said.len : sizeof text),
-             (const char *)said.data);
-    text_clean(text);
     if (o->json) {
-        return show_json(o, ok, text, &triggers);
+        return show_json(o, node, &steered, &triggers);
     }
-    if (!ok) {
-        return command_fail("trigger", EXIT_FAILURE, "%s: %s", o->node, text);
-    }
-    if (strcmp(o->command, "list") != 0) {
-        printf("%s: %s\n", o->node, text);
-        return EXIT_SUCCESS;
+    if (!steered.ok || strcmp(o->command, "list") != 0) {
+        return steered_tell("trigger", node, &steered);
     }
     if (triggers.count == 0) {
-        printf("%s has no triggers\n", o->node);
+        printf("%s has no triggers\n", node);
         return EXIT_SUCCESS;
     }
     struct buffer out = buffer_make(1 << 16);
@@ -329,20 +312,6 @@ static int show(const struct options *o, struct control_map answer) {
 int trigger_main(int argc, char **argv) {
     struct options o;
     int status = parse(argc, argv, &o);
-    struct client *c = status == EXIT_SUCCESS ? reach_open("trigger", &o.reach, &status) : NULL;
-    if (!c) {
-        reach_close(&o.reach);
-        return status;
-    }
-    char found[NODE_TEXT_BYTES];
-    status = nodes_find("trigger", c, o.node, found, &o.node);
-    status = status == EXIT_SUCCESS ? ask(c, &o) : status;
-    if (status == EXIT_SUCCESS) {
-        struct control *answer = reach_answer("trigger", c, CONTROL_STEERED, ANSWER_MS);
-        status = answer ? show(&o, control_root(answer)) : EXIT_FAILURE;
-        control_free(answer);
-    }
-    client_close(c);
-    reach_close(&o.reach);
-    return status;
+    struct question q = {.command = "trigger", .node = o.node, .ask = ask, .options = &o};
+    return status == EXIT_SUCCESS ? question_put(&q, &o.reach, CONTROL_STEERED, show) : status;
 }
