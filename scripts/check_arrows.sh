@@ -17,6 +17,7 @@ awk -v rooms="directory message requests stats profile" '
         cut_from["ingest/pipeline_node"] = "ingest/pipeline"
         cut_from["app/flame_state"] = "app/flames"
         cut_from["app/stack_run_state"] = "app/stack_runs"
+        cut_from["app/tool_state"] = "app/tool_link"
         cut_from["report/meters_inside"] = cut_from["report/meters_text"] = "report/meters"
         cut_from["web/metrics"] = "web/answers" # the answers that are no JSON
         cut_from["net/internal"] = "net/server"
