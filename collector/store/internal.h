@@ -220,10 +220,14 @@ struct pieces {
     int count; // 0: there is nothing
     bool failed;
 };
-// Where whatever was counted in the time asked for stands once: the coarsest buckets that lie
-// wholly inside, and finer ones at the ends, as long as these are there. Within the transaction in
-// which the rows are read. False when it failed.
-bool query_pieces(struct store *s, const struct query *q, struct pieces *out);
+// Reads, in one transaction, so that all is of the same moment, where whatever was counted in the
+// time asked for stands once: the coarsest buckets that lie wholly inside, and finer ones at the
+// ends, as long as these are there. read is not called when there are none; out goes to it.
+// *resolution_s is that of extents_resolution. False when something failed.
+bool query_pieces(struct store *s, const struct query *q, uint32_t *resolution_s,
+                  bool (*read)(struct store *s, const struct query *q, const struct pieces *pieces,
+                               void *out),
+                  void *out);
 // Whether a name is among those of a choice (query.h).
 #define QUERY_AMONG(name, choice)                                                                  \
     "instr(char(31) || " choice " || char(31), char(31) || " name " || char(31)) > 0"

@@ -447,21 +447,15 @@ static bool several(const struct query *q) {
            !query_choice_has(q->identity, "_total");
 }
 
+static bool read_sums(struct store *s, const struct query *q, const struct pieces *pieces,
+                      void *out) {
+    return add_rows(s, q, pieces, out) && add_ledger(s, q, pieces, out) &&
+           add_stale(s, q, pieces, out) && (!several(q) || add_together(s, out));
+}
+
 bool query_sums(struct store *s, const struct query *q, struct query_sums *out) {
     *out = (struct query_sums){0};
-    // One transaction, so that rows and ledger are of the same moment.
-    if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
-        return store_fail(s, "query");
-    }
-    struct pieces pieces;
-    bool ok = query_pieces(s, q, &pieces);
-    out->resolution_s = extents_resolution(&pieces.of, q);
-    ok = ok &&
-         (pieces.count == 0 || (add_rows(s, q, &pieces, out) && add_ledger(s, q, &pieces, out) &&
-                                add_stale(s, q, &pieces, out)));
-    ok = ok && (!several(q) || add_together(s, out));
-    sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
-    return ok;
+    return query_pieces(s, q, &out->resolution_s, read_sums, out);
 }
 
 void query_sums_free(struct query_sums *sums) {

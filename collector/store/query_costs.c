@@ -82,18 +82,14 @@ static bool add_stream(struct store *s, const struct query *q, const struct piec
     return ok;
 }
 
+static bool read_costs(struct store *s, const struct query *q, const struct pieces *pieces,
+                       void *out) {
+    return add_tiers(s, q, pieces, out) && add_stream(s, q, pieces, out);
+}
+
 bool query_costs(struct store *s, const struct query *q, struct costs *out) {
     *out = (struct costs){0};
-    if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
-        return store_fail(s, "query");
-    }
-    struct pieces pieces;
-    bool ok = query_pieces(s, q, &pieces);
-    out->resolution_s = extents_resolution(&pieces.of, q);
-    ok = ok &&
-         (pieces.count == 0 || (add_tiers(s, q, &pieces, out) && add_stream(s, q, &pieces, out)));
-    sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
-    return ok;
+    return query_pieces(s, q, &out->resolution_s, read_costs, out);
 }
 
 void costs_free(struct costs *costs) {

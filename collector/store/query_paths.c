@@ -86,22 +86,18 @@ static bool add_requests(struct store *s, const struct query *q, const struct pi
     return ok;
 }
 
+static bool read_paths(struct store *s, const struct query *q, const struct pieces *pieces,
+                       void *out) {
+    return add_paths(s, q, pieces, out) && add_requests(s, q, pieces, out);
+}
+
 bool query_paths(struct store *s, const struct query *q, struct path_list *out) {
     struct query asked = *q;
     *out = (struct path_list){0};
     if (asked.identity && strcmp(asked.identity, "_total") == 0) {
         asked.identity = NULL; // no rows of it are kept
     }
-    if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
-        return store_fail(s, "query");
-    }
-    struct pieces pieces;
-    bool ok = query_pieces(s, &asked, &pieces);
-    out->resolution_s = extents_resolution(&pieces.of, &asked);
-    ok = ok && (pieces.count == 0 ||
-                (add_paths(s, &asked, &pieces, out) && add_requests(s, &asked, &pieces, out)));
-    sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
-    return ok;
+    return query_pieces(s, &asked, &out->resolution_s, read_paths, out);
 }
 
 void path_list_free(struct path_list *list) {

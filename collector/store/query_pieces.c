@@ -203,7 +203,7 @@ static void take(struct pieces *p, const struct extent *e, int64_t from, int64_t
     }
 }
 
-bool query_pieces(struct store *s, const struct query *q, struct pieces *out) {
+static bool choose(struct store *s, const struct query *q, struct pieces *out) {
     *out = (struct pieces){.store = s};
     query_extents(s, &out->of);
     for (int i = 0; i < out->of.count; i++) {
@@ -212,6 +212,21 @@ bool query_pieces(struct store *s, const struct query *q, struct pieces *out) {
         }
     }
     return !out->failed;
+}
+
+bool query_pieces(struct store *s, const struct query *q, uint32_t *resolution_s,
+                  bool (*read)(struct store *s, const struct query *q, const struct pieces *pieces,
+                               void *out),
+                  void *out) {
+    if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
+        return store_fail(s, "query");
+    }
+    struct pieces pieces;
+    bool ok = choose(s, q, &pieces);
+    *resolution_s = extents_resolution(&pieces.of, q);
+    ok = ok && (pieces.count == 0 || read(s, q, &pieces, out));
+    sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+    return ok;
 }
 
 uint32_t pieces_resolution_at(const struct pieces *p, int64_t bucket) {
