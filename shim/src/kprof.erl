@@ -146,8 +146,15 @@
 }.
 %% See {@link flame/1}.
 
--type sample_options() :: #{
-    seconds => pos_integer(),
+-type sample_options() :: sample_options(seconds).
+%% Of a run of stack sampling that ends: see {@link sample/1}.
+
+-type sampling_options() :: sample_options(slice).
+%% Of one that goes on for ever, in one profile after the other: see the option `sampling' of
+%% {@link start_trace/1}.
+
+-type sample_options(Length) :: #{
+    Length => pos_integer(),
     hz => pos_integer(),
     top => pos_integer(),
     by => reductions | memory | message_queue_len | binary,
@@ -159,22 +166,8 @@
     name => text(),
     label => text()
 }.
-%% See {@link sample/1}.
-
--type sampling_options() :: #{
-    hz => pos_integer(),
-    top => pos_integer(),
-    by => reductions | memory | message_queue_len | binary,
-    every_ms => pos_integer(),
-    budget => number(),
-    registered => [text()],
-    pids => [pid()],
-    application => text(),
-    name => text(),
-    label => text(),
-    slice => pos_integer()
-}.
-%% See {@link start_trace/1}.
+%% What both have: whom to look at, how often, at what cost, and what the profiles are called.
+%% `Length' is `seconds', of the whole run, or `slice', the seconds of one of its profiles.
 
 -define(OFF_OR(Slots, OneIn, Off, On),
     case persistent_term:get(kprof_slots, undefined) of
