@@ -30,6 +30,10 @@ static void tell_state(void *context, struct json *j) {
     page_control_state(&page->control, j);
 }
 
+static void tell_sampling(void *context, struct json *j) {
+    stack_runs_json(&((struct page *)context)->control.tools->flames->runs, j);
+}
+
 static void take_order(void *context, const struct order *order, struct web_order *from) {
     page_control_order(&((struct page *)context)->control, order, from);
 }

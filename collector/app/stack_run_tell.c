@@ -145,6 +145,23 @@ bool stack_run_pass_on(struct stack_run *r, struct slice taken) {
     return good;
 }
 
+// -- to the page ----------------------------------------------------------------------------------
+
+void stack_runs_json(const struct stack_runs *runs, struct json *j) {
+    for (const struct stack_run *r = runs->first; r; r = r->next) {
+        if (r->state == RUNS && r->taker) { // else nothing is kept of it
+            json_open(j, '{');
+            json_key_text(j, "node", r->profile.head.node);
+            json_key_text(j, "name", r->profile.head.name);
+            json_key_text(j, "label", r->profile.head.label);
+            json_key_int(j, "since_s", r->started / SECOND_NS);
+            json_key(j, "stands");
+            json_bool(j, stands(r));
+            json_close(j, '}');
+        }
+    }
+}
+
 // -- asking ---------------------------------------------------------------------------------------
 
 static void copy_names(struct control_writer *w, struct control_map message, const char *list,

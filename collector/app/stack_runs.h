@@ -18,6 +18,7 @@
 
 #include "app/flame_shim.h"
 #include "codec/control.h"
+#include "codec/json.h"
 #include "store/writer.h"
 
 struct stack_run;
@@ -60,6 +61,9 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
 bool stack_run_kept(struct stack_runs *runs, const struct profile *profile, int64_t id);
 // The daemon ends: they are over, but for their profiles, which stack_runs_tick hands on.
 void stack_runs_end(struct stack_runs *runs);
+// Those that go on now: each an object of a JSON list, with node, name, label, since_s (seconds
+// since 1970 UTC) and stands.
+void stack_runs_json(const struct stack_runs *runs, struct json *j);
 // What looks at a node's stacks now, for people. False: nothing does.
 bool stack_runs_tell(const struct stack_runs *runs, const struct pipeline_node *node, char *text,
                      size_t room);

@@ -179,6 +179,20 @@ static void mark(struct json *j, int64_t at_s, const char *kind, uint64_t amount
     }
 }
 
+static void mark_profile(struct json *j, const struct profile_line *line) {
+    const struct profile_head *h = &line->head;
+    json_open(j, '{');
+    json_key_int(j, "at_s", h->end_ns / 1000000000);
+    json_key_text(j, "kind", "profile");
+    json_key_int(j, "amount", line->id);
+    json_key_text(j, "of", h->kind == PROFILE_SAMPLES ? "samples" : "full");
+    json_key_int(j, "from_s", h->begin_ns / 1000000000);
+    json_key_text(j, "node", h->node);
+    json_key_text(j, "text", h->name);
+    json_key_text(j, "label", h->label);
+    json_close(j, '}');
+}
+
 static void mark_note(struct json *j, const struct note *note) {
     json_open(j, '{');
     json_key_int(j, "at_s", note->at_ns / 1000000000);
@@ -203,8 +217,7 @@ static void key_marks(struct json *j, const struct series *series,
         mark(j, at_s, "reloads", l->reloads);
     }
     for (uint32_t i = 0; i < profiles->count; i++) {
-        mark(j, profiles->lines[i].head.end_ns / 1000000000, "profile",
-             (uint64_t)profiles->lines[i].id);
+        mark_profile(j, &profiles->lines[i]);
     }
     for (uint32_t i = 0; i < notes->count; i++) {
         mark_note(j, &notes->notes[i]);

@@ -12,7 +12,7 @@
     "SELECT p.id, kind, p.name, n.name, begin_ns, end_ns, settings, requests, incomplete, others, " \
     "unseen, refused, processes, messages, losses, duration_ns, parallel_ns, missing_ns, p.cut, "   \
     "rows, bytes, functions, stood_ns, tiers_rested, otp, asleep_in_self, gc_in_self, "             \
-    "coalesce(s.looks + s.unchanged, 0) FROM profile_rows AS p JOIN node_names AS n "               \
+    "coalesce(s.looks + s.unchanged, 0), p.label FROM profile_rows AS p JOIN node_names AS n "      \
     "ON n.id = p.node_id LEFT JOIN profile_sampled_rows AS s ON s.profile_id = p.id "
 
 enum {
@@ -36,7 +36,8 @@ enum {
     OTP,
     ASLEEP_IN_SELF,
     GC_IN_SELF,
-    LOOKS
+    LOOKS,
+    LABEL
 };
 
 static const char *text(sqlite3_stmt *from, int column) {
@@ -63,6 +64,7 @@ static void read_line(sqlite3_stmt *from, struct profile_line *out) {
     names_clean(slice_text(text(from, NAME)), h->name, sizeof h->name);
     names_clean(slice_text(text(from, NODE)), h->node, sizeof h->node);
     names_clean(slice_text(text(from, SETTINGS)), h->settings, sizeof h->settings);
+    names_clean(slice_text(text(from, LABEL)), h->label, sizeof h->label);
     h->begin_ns = within(sqlite3_column_int64(from, BEGIN), 0, LATEST);
     h->end_ns = within(sqlite3_column_int64(from, END), h->begin_ns, LATEST);
     struct profile_counts *c = &out->counts;
@@ -136,7 +138,8 @@ bool query_profiles(struct store *s, const struct profile_filter *filter,
     *out = (struct profile_list){0};
     if (sqlite3_prepare_v2(
             s->db,
-            LINES "WHERE end_ns >= ?1 AND end_ns < ?2 AND (?3 IS NULL OR " QUERY_AMONG(
+            LINES
+            "WHERE end_ns >= ?1 AND iif(?6, begin_ns, end_ns) < ?2 AND (?7 IS NULL OR p.label = ?7) AND (?3 IS NULL OR " QUERY_AMONG(
                 "n.name",
                 "?3") ") AND (?5 IS NULL OR EXISTS (SELECT 1 FROM profile_value_rows AS v "
                       "JOIN identity_names AS i ON i.id = v.identity_id WHERE "

@@ -19,7 +19,7 @@
 #include "web/metrics.h"
 
 enum { OK = 200, BAD = 400, NOT_FOUND = 404, UNREAD = 503, NO_MEMORY = 500 };
-enum { MARKED_NOTES = 200 }; // at most in a chart: the latest
+enum { MARKED_NOTES = 200, MARKED_PROFILES = 200 }; // at most in a chart: the latest
 static const uint64_t US_OF_MS = 1000;
 
 static const char NO_PROFILE[] = "there is no such profile, or it is not kept any more";
@@ -102,7 +102,8 @@ static void work_series(struct store *store, struct answer *a) {
                                 .until_s = p->until_s,
                                 .node = some(p->node),
                                 .identity = some(p->identity),
-                                .most = p->most};
+                                .most = MARKED_PROFILES,
+                                .in_part = true};
     struct note_filter of = {p->from_s, p->until_s + p->open, some(p->node), MARKED_NOTES};
     struct series series;
     struct profile_list profiles = {0};

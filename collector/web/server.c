@@ -243,18 +243,32 @@ static bool answer_open(struct web *web, struct evhttp_request *req, const char 
     return false;
 }
 
+static void put_state(const struct web *web, struct json *j) {
+    json_key(j, "collector");
+    json_bool(j, web->options.state);
+    json_key(j, "control");
+    json_bool(j, web->options.order);
+    if (web->options.state) {
+        web->options.state(web->options.arg, j);
+    }
+}
+
+static void put_sampling(const struct web *web, struct json *j) {
+    json_key(j, "runs");
+    json_open(j, '[');
+    if (web->options.sampling) {
+        web->options.sampling(web->options.arg, j);
+    }
+    json_close(j, ']');
+}
+
 // What is known now, without the database.
-static void answer_state(struct web *web, struct evhttp_request *req) {
+static void answer_now(struct web *web, struct evhttp_request *req,
+                       void (*put)(const struct web *web, struct json *j)) {
     struct buffer out = buffer_make(LIMIT_WEB_ANSWER_BYTES);
     struct json j = json_make(&out);
     json_open(&j, '{');
-    json_key(&j, "collector");
-    json_bool(&j, web->options.state);
-    json_key(&j, "control");
-    json_bool(&j, web->options.order);
-    if (web->options.state) {
-        web->options.state(web->options.arg, &j);
-    }
+    put(web, &j);
     json_close(&j, '}');
     buffer_text(&out, "\n");
     if (out.failed) {
@@ -275,7 +289,9 @@ static void answer_known(struct web *web, struct evhttp_request *req, const char
     } else if (strcmp(path, "/api/v1/events") == 0) {
         event_streams_open(web->streams, req);
     } else if (strcmp(path, "/api/v1/state") == 0) {
-        answer_state(web, req);
+        answer_now(web, req, put_state);
+    } else if (strcmp(path, "/api/v1/sampling") == 0) {
+        answer_now(web, req, put_sampling);
     } else if (address) {
         ask(web, req, address, id);
     } else {

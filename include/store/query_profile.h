@@ -11,6 +11,7 @@ struct profile_filter {
     const char *node;        // NULL: any; a choice of them (query.h)
     const char *identity;    // some of whose requests it is of, NULL: any
     uint32_t most;           // this many at most, the latest
+    bool in_part;            // also those that were made in part of that time, by begin and end
 };
 
 struct profile_line {

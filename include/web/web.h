@@ -39,6 +39,9 @@ struct web_options {
     // whose key "control" is the server's. On the server's thread. NULL: where a database alone is
     // served.
     void (*state)(void *arg, struct json *j);
+    // The runs of stack sampling that go on now, for /api/v1/sampling: values of a JSON list. As
+    // state is.
+    void (*sampling)(void *arg, struct json *j);
     // Does what somebody wants, and answers it (web/order.h). It needs a token. NULL: nothing can
     // be ordered.
     void (*order)(void *arg, const struct order *order, struct web_order *from);

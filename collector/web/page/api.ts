@@ -19,7 +19,16 @@ export type Table = {
   ledger: { verdict: Verdict; requests_complete: number }; findings: Finding[];
 };
 export type Tier = { name: string; self_us: Values; wait_us: Values; async_us: Values; waiting_us: Values };
-export type Mark = { at_s: number; kind: string; amount: number; text?: string; node?: string | null };
+export type Mark = {
+  at_s: number; kind: string; amount: number; text?: string; node?: string | null;
+  of?: string; from_s?: number; label?: string; // of a profile, as which it ends
+};
+export type Trigger = {
+  name: string; trigger: string; tier?: string; above: number; for_ms: number; high_water: boolean; every_ms: number; seconds: number; hz: number;
+  label: string; began: number; again_ms: number; value?: number; process?: string;
+};
+/** A run of stack sampling that goes on now. */
+export type RunNow = { node: string; name: string; label: string; since_s: number; stands: boolean };
 export type Series = {
   start_s: number; step_s: number; resolution_s: number; count: number; requests: Values; errors: Values; mean_us: Values;
   p50_us: Values; p90_us: Values; p99_us: Values; max_us: Values; uncovered_us: Values; waiting_us: Values; parallel_us: Values;
@@ -39,7 +48,7 @@ export type Slow = {
   profiles: { id: number; ended_at: string; requests: number }[];
 };
 export type Profile = {
-  id: number; kind: string; name: string; node: string; started_at: string; duration_ms: number; requests: number;
+  id: number; kind: string; name: string; label: string; node: string; started_at: string; duration_ms: number; requests: number;
   looks: number; // of samples
 };
 /** A profile of samples by time; lists have a value a cell, column behind column. */
@@ -51,7 +60,7 @@ export type Heat = {
 export type NodeState = {
   node: string; connected: boolean; since: string; otp: string; version: string; state: string; requests_per_s: number;
   messages_per_s: number; cost_us_per_s: number; one_in: number; per_second: number; level_ppm: number; trips: number; complete: number;
-  incomplete: number; expired: number; dropped_messages: number; decode_errors: number; unmarked_calls: number;
+  incomplete: number; expired: number; dropped_messages: number; decode_errors: number; unmarked_calls: number; stacks?: string;
   history: { at: string; text: string }[];
 };
 export type FlameTold = {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three charts of a view: where the time goes, how long requests take, how many there are. One time axis.
-import type { Mark, Series } from "./api";
+import type { Mark, RunNow, Series } from "./api";
+import { hrefOf } from "./address";
 import { hatching, mix, tierClass, tierColour, variable } from "./colours";
 import { type Child, h } from "./dom";
 import { pinsOf } from "./notes";
 import { count, duration, plain, rate, rounds, span } from "./numbers";
-import { drawDots, drawLine, drawMarks, drawStack, drawUntrusted, Plot, stepName, TimeAxis } from "./plot";
+import { isTriggered, profilesOf, Strip } from "./strip";
+import { drawDots, drawLine, drawMarks, drawStack, drawUntrusted, type Pin, Plot, stepName, TimeAxis } from "./plot";
+import { moment } from "./times";
 
 const WHY: Record<string, string> = {
   unclear: "not trusted: it is not clear which requests some calls belong to",
@@ -18,14 +21,29 @@ const MARKS: Record<string, (amount: number) => string> = {
   paused_ms: n => `paused for ${span(n / 1000)}`,
   away_ms: n => `no collector for ${span(n / 1000)}`,
   reloads: n => n === 1 ? "code was loaded anew" : `code was loaded anew ${n} times`,
-  profile: n => `profile ${n}`,
 };
 
 type Layer = { name: string; values: (number | null)[]; key: string; colour: string };
 
 /** What a mark says; "": it is none that is shown. */
 export function markText(m: Mark): string {
-  return m.kind === "note" ? `“${m.text ?? ""}”` : MARKS[m.kind]?.(m.amount) ?? "";
+  return m.kind === "note" ? `“${m.text ?? ""}”`
+    : m.kind === "profile" ? `profile ${m.amount}${m.text ? `, ${m.text}` : ""}` : MARKS[m.kind]?.(m.amount) ?? "";
+}
+
+/** Where it stands: what a trigger began where that was, and no other samples: they have bars below. */
+function placeOf(m: Mark, step_s: number): number | null {
+  return m.kind === "note" ? m.at_s
+    : m.kind !== "profile" ? m.at_s + step_s / 2
+    : m.of !== "samples" ? m.at_s : isTriggered(m.text ?? "") ? m.from_s ?? null : null;
+}
+
+/** What triggers began, as links to its profile, or to the node where it goes on. */
+function triggered(marks: Mark[], now: RunNow[]): Pin[] {
+  return [...profilesOf(marks).filter(m => isTriggered(m.text)).map(m =>
+    ({ at: m.from_s, what: "Trigger", title: `${moment(m.from_s, true)} ${m.text} (${m.node})`, href: hrefOf({ profile: m.amount, view: "", sort: "" }) })),
+    ...now.filter(r => isTriggered(r.name)).map(r =>
+      ({ at: r.since_s, what: "Trigger", title: `${moment(r.since_s, true)} ${r.name} (${r.node})`, href: hrefOf({ view: "nodes", nodes: [r.node] }) }))];
 }
 
 const largest = (values: (number | null)[]): number => values.reduce<number>((most, v) => Math.max(most, v ?? 0), 0);
@@ -55,23 +73,28 @@ export class Charts {
   private readonly where: Plot;
   private readonly latency: Plot;
   private readonly load: Plot;
+  private readonly strip = new Strip();
   private series: Series | null = null;
+  private now: RunNow[] = [];
 
   /** chosen: tiers that are told apart; the others stand as one. None: all are. */
   constructor(private readonly axis: TimeAxis, private readonly chosen: string[], gone: AbortSignal) {
     this.where = new Plot("Where the time goes, per request", axis, "tall");
     this.latency = new Plot("Latency", axis, "middle");
     this.load = new Plot("Requests and errors", axis, "low");
-    this.element = h("div", { class: "charts" }, this.where.element,
+    this.element = h("div", { class: "charts" }, h("div", { class: "where" }, this.where.element, this.strip.element),
                      h("div", { class: "beside" }, this.latency.element, this.load.element));
     addEventListener("kprof:look", () => this.redraw(), { signal: gone });
   }
 
-  show(series: Series, from: number, until: number): void {
+  /** now: the runs of sampling that go on at its end. */
+  show(series: Series, now: RunNow[], from: number, until: number): void {
     this.series = series;
+    this.now = now;
     Object.assign(this.axis, { from, until, start: series.start_s, step: series.step_s, steps: series.count });
     this.redraw();
-    this.where.showPins(pinsOf(series.marks));
+    this.where.showPins([...pinsOf(series.marks), ...triggered(series.marks, now)]);
+    this.strip.show(series.marks, now, from, until);
   }
 
   private redraw(): void {
@@ -92,14 +115,17 @@ export class Charts {
     const verdict = s.verdicts[step];
     const from = this.axis.at(step), until = from + this.axis.step;
     return [...(verdict && verdict !== "ok" ? [WHY[verdict] ?? verdict] : []),
-            ...s.marks.filter(m => m.at_s >= from && m.at_s < until).map(markText).filter(text => text !== "")];
+            ...s.marks.filter(m => {
+              const at = placeOf(m, 0);
+              return at !== null && at >= from && at < until;
+            }).map(markText).filter(text => text !== "")];
   }
 
   /** Where marks stand: what lasts has one at its begin. */
   private markTimes(s: Series): number[] {
     const seen = new Set(s.marks.map(m => `${m.kind} ${m.at_s}`));
-    return s.marks.filter(m => markText(m) !== "" && !(m.kind.endsWith("_ms") && seen.has(`${m.kind} ${m.at_s - s.step_s}`)))
-      .map(m => m.kind === "profile" || m.kind === "note" ? m.at_s : m.at_s + s.step_s / 2);
+    return [...s.marks.filter(m => markText(m) !== "" && !(m.kind.endsWith("_ms") && seen.has(`${m.kind} ${m.at_s - s.step_s}`)))
+      .map(m => placeOf(m, s.step_s)).filter((at): at is number => at !== null), ...this.now.filter(r => isTriggered(r.name)).map(r => r.since_s)];
   }
 
   private layers(s: Series): Layer[] {

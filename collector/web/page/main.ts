@@ -34,7 +34,7 @@ function viewOf(nodes: Nodes, gone: AbortSignal): Shown {
 /** Somebody looks at something closely: what is there stays as it is. */
 function held(): boolean {
   return document.visibilityState === "hidden" || (shown?.busy?.() ?? false)
-    || main.matches(":has(.plot:hover, .plot:focus-within, .notes form:focus-within, .rows:hover, .rows:focus-within, .changes:hover, .trust[open], .kept:hover, .calls:hover)");
+    || main.matches(":has(.plot:hover, .plot:focus-within, .strip:hover, .strip:focus-within, .notes form:focus-within, .rows:hover, .rows:focus-within, .changes:hover, .trust[open], .kept:hover, .calls:hover)");
 }
 
 function tell(): void {

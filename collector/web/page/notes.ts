@@ -19,7 +19,7 @@ function since(at: number): string {
 }
 
 export function pinsOf(marks: Mark[]): Pin[] {
-  return notesOf(marks).map(m => ({ at: m.at_s, title: `${moment(m.at_s, false)} ${m.text}${m.node ? ` (${m.node})` : ""}`, href: since(m.at_s) }));
+  return notesOf(marks).map(m => ({ at: m.at_s, what: "Note", title: `${moment(m.at_s, false)} ${m.text}${m.node ? ` (${m.node})` : ""}`, href: since(m.at_s) }));
 }
 
 export class Notes {

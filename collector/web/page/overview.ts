@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a stretch goes, of all requests, of some identities or of one: facts, charts, tables, and what was kept.
 import { beforeOf, go, hrefOf, identityOf, isLive, rename, stretchOf, type View } from "./address";
-import { type Comparison, get, type Nodes, type Path, type Profile, type Request, type Row, type Series, type Table,
+import { type Comparison, get, type Nodes, type Path, type Profile, type Request, type Row, type RunNow, type Series, type Table,
          type Values } from "./api";
 import { Charts } from "./charts";
 import { Changes, comparedWith, delta, errorShare, explained, slowOnes, type Test } from "./compare";
@@ -23,6 +23,7 @@ const TRENDS_AGE_S = 30;
 
 type Data = {
   table: Table; series: Series; slow: Request[]; profiles: Profile[]; paths: Path[]; changes: Changes | null; from: number; until: number;
+  now: RunNow[];
 };
 
 /** Of which time numbers are: that of whole buckets, which may be more than was asked for. */
@@ -58,14 +59,16 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
   async function ask(signal: AbortSignal): Promise<Data> {
     const [from, until] = stretchOf(v), who = { node: v.nodes, identity: v.identities }, what = { from, until, ...who };
     const [before_from, before_until] = beforeOf(v, from, until);
-    const [table, series, slow, profiles, paths, comparison] = await Promise.all([
+    const [table, series, slow, profiles, paths, comparison, sampling] = await Promise.all([
       get<Table>("table", what, signal), get<Series>("series", { ...what, points: 240 }, signal),
       get<{ requests: Request[] }>("slow", { ...what, most: identity ? 20 : 6 }, signal),
       get<{ profiles: Profile[] }>("profiles", { ...who, most: 6 }, signal),
       identity ? get<{ paths: Path[] }>("paths", what, signal) : { paths: [] },
-      v.compare ? get<Comparison>("compare", { ...what, before_from, before_until }, signal) : null]);
+      v.compare ? get<Comparison>("compare", { ...what, before_from, before_until }, signal) : null,
+      isLive(v) ? get<{ runs: RunNow[] }>("sampling", {}, signal) : { runs: [] }]);
     return { table, series, slow: slow.requests, profiles: profiles.profiles, paths: paths.paths,
-             changes: comparison && new Changes(comparison), from, until };
+             changes: comparison && new Changes(comparison), from, until,
+             now: sampling.runs.filter(r => v.nodes.length === 0 || v.nodes.includes(r.node)) };
   }
 
   // One after the other: the charts of others go first.
@@ -141,7 +144,7 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
       if (!charts.element.isConnected) {
         fill(element, facts, change, charts.element, notes.element, identity ? null : bar, rows, covers, identity ? paths.element : null, kept);
       }
-      charts.show(d.series, d.from, d.until);
+      charts.show(d.series, d.now, d.from, d.until);
       notes.show(d.series.marks);
       showFacts(d);
       showRows(d);

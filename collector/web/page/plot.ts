@@ -57,7 +57,7 @@ export type Picture = {
 };
 
 /** Something on the time line with words: shown where it is pointed at or has the focus, and a link. */
-export type Pin = { at: number; title: string; href: string };
+export type Pin = { at: number; what: string; title: string; href: string };
 
 const LEFT = 56, RIGHT = 8, TOP = 16, BOTTOM = 20;
 
@@ -97,7 +97,7 @@ export class Plot {
     const { from, until } = this.axis, width = this.area.clientWidth - LEFT - RIGHT;
     fill(this.pinned, ...this.pins.filter(p => p.at >= from && p.at <= until).map(p => {
       const share = (p.at - from) / (until - from);
-      const link = h("a", { class: `pin ${share < 0.2 ? "left" : share > 0.8 ? "right" : ""}`, href: p.href, "aria-label": `Note, ${p.title}` },
+      const link = h("a", { class: `pin ${share < 0.2 ? "left" : share > 0.8 ? "right" : ""}`, href: p.href, "aria-label": `${p.what}, ${p.title}` },
                      h("span", { class: "tip", "aria-hidden": "true" }, p.title));
       link.style.left = `${LEFT + share * width}px`;
       for (const kind of ["pointerdown", "keydown"]) { link.addEventListener(kind, event => event.stopPropagation()); }

@@ -218,6 +218,29 @@ static void full(void **state) {
     assert_string_equal(kept_why, "full");
 }
 
+// What the page is told of those that go on: of one, which does not stand; "": nothing.
+static void told_to_page(const char *begin_of_it) {
+    struct buffer out = buffer_make(1000);
+    struct json j = json_make(&out);
+    int64_t now = clock_wall() / SECOND, since = now;
+    stack_runs_json(&runs, &j);
+    size_t told_len = out.len;
+    buffer_append(&out, "", 1);
+    if (begin_of_it[0]) {
+        char rest[100];
+        const char *text = (const char *)out.data, *at = strstr(text, "\"since_s\":");
+        size_t len = strlen(begin_of_it);
+        assert_non_null(at);
+        assert_memory_equal(text + 1, begin_of_it, len);
+        assert_int_equal(sscanf(at, "\"since_s\":%" SCNd64 ",%99s", &since, rest), 2);
+        assert_string_equal(rest, "\"stands\":false}");
+        assert_true(since <= now && since > now - 60);
+    } else {
+        assert_int_equal(told_len, 0);
+    }
+    buffer_free(&out);
+}
+
 // One that was asked for beside it; they end with the node, whose asking is over.
 static void beside(void **state) {
     (void)state;
@@ -228,7 +251,11 @@ static void beside(void **state) {
     assert_non_null(begin_run(&link, 0));
     assert_int_equal(runs.count, 1);
     assert_int_equal(runs.standing, 1);
+    told_to_page("");
+    says(stack_run_started, &link, sent_id, 0, nothing());
+    told_to_page("\"node\":\"shop@h\",\"name\":\"always\",\"label\":\"always\",");
     stack_run_lost(&runs, &link);
+    told_to_page("");
     written(0);
     assert_int_equal(kept_slice, -1);
     for (uint32_t i = 0; i < LIMIT_STANDING_RUNS; i++) {

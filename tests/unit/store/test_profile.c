@@ -247,6 +247,17 @@ static void read_back(void **state) {
     assert_true(query_profiles(s, &filter, &list));
     assert_int_equal(list.count, 0);
     profile_list_free(&list);
+    // they took from 1763640000 to 1763640002.5
+    struct profile_filter begins = {.from_s = 1763639990, .until_s = 1763640001, .most = 10};
+    assert_true(query_profiles(s, &begins, &list));
+    assert_int_equal(list.count, 0);
+    begins.in_part = true;
+    assert_true(query_profiles(s, &begins, &list));
+    assert_int_equal(list.count, 2);
+    profile_list_free(&list);
+    begins.until_s = 1763640000; // then, and not before
+    assert_true(query_profiles(s, &begins, &list));
+    assert_int_equal(list.count, 0);
     store_close(s);
     profile_free(&p);
 }

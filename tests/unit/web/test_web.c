@@ -413,6 +413,11 @@ static void tell_state(void *arg, struct json *j) {
     json_key_text(j, "told", "now");
 }
 
+static void tell_sampling(void *arg, struct json *j) {
+    (void)arg;
+    json_text(j, "one");
+}
+
 #define BEARER LOCAL "Authorization: Bearer 0123456789abcdef0123456789abcdef\r\n"
 
 static const char *order_request(const char *method, const char *path, const char *headers,
@@ -431,7 +436,8 @@ static char *post(const char *path, const char *headers, const char *body) {
 static void test_orders(void **state) {
     (void)state;
     static const char pause[] = "/api/v1/nodes/shop%40host/pause";
-    control = (struct web_options){.order = take_order, .state = tell_state};
+    control =
+        (struct web_options){.order = take_order, .state = tell_state, .sampling = tell_sampling};
     orders = 0;
     start("127.0.0.1", TOKEN);
     expect(post(pause, LOCAL, ""), "401", "token");
@@ -471,6 +477,8 @@ static void test_orders(void **state) {
     expect(say(order_request("PUT", "/", BEARER, "")), "405", "Allow: GET, HEAD\r\n");
     expect(get("/api/v1/state", BEARER), "200",
            "{\"collector\":true,\"control\":true,\"told\":\"now\"}");
+    expect(get("/api/v1/sampling", BEARER), "200", "{\"runs\":[\"one\"]}");
+    expect(get("/api/v1/sampling", LOCAL), "401", "token");
     assert_int_equal(orders, 5);
     stop();
 }
@@ -508,6 +516,7 @@ static void test_no_orders(void **state) {
     expect(post("/api/v1/nodes/a/pause", BEARER, ""), "403", "--http-allow-control");
     expect(say(order_request("PUT", "/api/v1/notes", BEARER, "")), "405", "Allow: GET, HEAD\r\n");
     expect(get("/api/v1/state", BEARER), "200", "{\"collector\":false,\"control\":false}");
+    expect(get("/api/v1/sampling", BEARER), "200", "{\"runs\":[]}");
     stop();
     base = event_base_new();
     struct web_options open = {.address = "127.0.0.1", .db = fixture_db, .order = take_order};
