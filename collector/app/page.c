@@ -56,6 +56,8 @@ int page_open(struct page *page, struct event_base *base, const struct collector
                                   .meters = copy_meters,
                                   .unwritten_s = unwritten_s,
                                   .state = tell_state,
+                                  .sampling = tell_sampling,
+                                  .look = take_order,
                                   .order = o->http_allow_control ? take_order : NULL,
                                   .arg = page};
     page->meters = meters_new(clock_wall() / SECOND_NS);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "app/triggers.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "report/notes_json.h"
@@ -121,13 +122,52 @@ static bool hear(void *user, const struct buffer *bytes) {
 
 // -- orders ---------------------------------------------------------------------------------------
 
+static uint32_t put_text(struct control_writer *w, const char *key, const char *text) {
+    if (w && text[0]) {
+        control_text(w, key, slice_text(text));
+    }
+    return text[0] != 0;
+}
+
+static uint32_t put_int(struct control_writer *w, const char *key, int64_t value, int64_t least) {
+    if (w && value >= least) {
+        control_int(w, key, value);
+    }
+    return value >= least;
+}
+
+// What is said of a trigger; returns of how many values that is. w: NULL: only that.
+static uint32_t put_trigger(struct control_writer *w, const struct order *o) {
+    bool tier = o->above_us >= 0;
+    uint32_t count = put_text(w, FIELD_NAME, o->name);
+    if (o->kind != ORDER_TRIGGER_ADD) {
+        return count;
+    }
+    if (w) {
+        control_number(w, FIELD_ABOVE, tier ? (double)o->above_us / 1e3 : (double)o->above);
+    }
+    if (w && o->high_water) {
+        control_bool(w, FIELD_HIGH_WATER, true);
+    }
+    return count + 1 + o->high_water + put_text(w, FIELD_TRIGGER, o->trigger) +
+           put_text(w, FIELD_TIER, o->tier) + put_text(w, FIELD_LABEL, o->label) +
+           put_int(w, FIELD_FOR_MS, o->for_ms, 0) + put_int(w, FIELD_EVERY_MS, o->every_ms, 1) +
+           put_int(w, FIELD_SECONDS, o->seconds, 1) + put_int(w, FIELD_HZ, o->hz, 1);
+}
+
 static void put_steer(struct control_writer *w, const struct order *o) {
-    static const char *const commands[] = {
-        [ORDER_PAUSE] = STEER_PAUSE, [ORDER_RESUME] = STEER_RESUME, [ORDER_SAMPLE] = STEER_SAMPLE};
+    static const char *const commands[] = {[ORDER_PAUSE] = STEER_PAUSE,
+                                           [ORDER_RESUME] = STEER_RESUME,
+                                           [ORDER_SAMPLE] = STEER_SAMPLE,
+                                           [ORDER_TRIGGERS] = STEER_TRIGGER_LIST,
+                                           [ORDER_TRIGGER_ADD] = STEER_TRIGGER_ADD,
+                                           [ORDER_TRIGGER_REMOVE] = STEER_TRIGGER_REMOVE};
     control_text(w, FIELD_NODE, slice_text(o->node));
     control_text(w, FIELD_COMMAND, slice_text(commands[o->kind]));
     if (o->kind == ORDER_SAMPLE) {
         control_int(w, o->one_in > 0 ? FIELD_ONE_IN : FIELD_PER_SECOND, o->one_in + o->per_second);
+    } else if (triggers_is_command(slice_text(commands[o->kind]))) {
+        put_trigger(w, o);
     }
 }
 
@@ -165,7 +205,7 @@ static bool put_question(struct buffer *out, const struct order *o) {
         w = control_begin(out, CONTROL_FLAME_STOP, 0);
         break;
     default:
-        w = control_begin(out, CONTROL_STEER, o->kind == ORDER_SAMPLE ? 3 : 2);
+        w = control_begin(out, CONTROL_STEER, 2 + (o->kind == ORDER_SAMPLE) + put_trigger(NULL, o));
         put_steer(&w, o);
     }
     return control_end(&w);

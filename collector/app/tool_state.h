@@ -26,6 +26,7 @@ struct tool_link {
     struct watch *watch;         // NULL: none
     struct roster_node *steered; // the node that has not answered yet, NULL: none
     int64_t steer_id;            // names that question
+    bool lists;                  // which changes nothing
     int64_t deadline;            // for the answer, on the monotonic clock
     int64_t ticket;              // of a note that is not written yet, 0: none
     struct note note;

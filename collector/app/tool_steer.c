@@ -22,9 +22,10 @@ static void send_steered(struct tool_link *t, bool ok, struct slice text,
     t->steered = NULL;
 }
 
-static bool is_steered(const struct tool_links *links, const struct roster_node *node) {
+// A question that changes nothing holds up no order.
+static bool is_steered(const struct tool_links *links, const struct roster_node *node, bool lists) {
     for (const struct tool_link *t = links->first; t; t = t->next) {
-        if (t->steered == node) {
+        if (t->steered == node && t->lists == lists) {
             return true;
         }
     }
@@ -59,15 +60,19 @@ void tool_steer(struct tool_link *t, struct control_map message) {
     }
     struct shim_link *shim = tool_shim_of(t->links, node);
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
+    struct slice command = {0};
+    control_get_text(message, FIELD_COMMAND, &command);
+    bool lists = slice_is(command, STEER_TRIGGER_LIST);
     if (!shim) {
         tool_refuse(t, "the node is not connected");
-    } else if (is_steered(t->links, node)) {
+    } else if (is_steered(t->links, node, lists)) {
         tool_refuse(t, "the node has not answered an earlier question yet; try again");
     } else if (!pack_steer(message, ++t->links->last_id, &b)) {
         tool_refuse(t, "this collector knows pause, resume, sample with a number from 1 on, and "
                        "orders about triggers");
     } else {
         t->steered = node;
+        t->lists = lists;
         t->steer_id = t->links->last_id;
         t->deadline = clock_monotonic() + (int64_t)LIMIT_STEER_SECONDS * SECOND_NS;
         shim_link_send(shim, &b);

@@ -120,7 +120,19 @@ static void give(struct control_desk *desk, struct evhttp_request *req, const st
     desk->first = o;
     desk->count++;
     evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_gone, o);
-    desk->options->order(desk->options->arg, order, o);
+    (order->kind == ORDER_TRIGGERS ? desk->options->look : desk->options->order)(desk->options->arg,
+                                                                                 order, o);
+}
+
+// What nodes are asked by GET: no more than state tells.
+static void look(struct control_desk *desk, struct evhttp_request *req, const struct order *order) {
+    if (!desk->options->look) {
+        reply_error(req, 404, "a database alone is served here, which knows no nodes");
+    } else if (desk->count >= LIMIT_WEB_ORDERS) {
+        reply_error(req, 503, "too many orders at a time; try again");
+    } else {
+        give(desk, req, order);
+    }
 }
 
 static void take(struct control_desk *desk, struct evhttp_request *req, struct order *order) {
@@ -171,11 +183,16 @@ bool control_take(struct control_desk *desk, struct evhttp_request *req, const c
     struct order order;
     int64_t id;
     bool orders = order_find(path, &order);
+    bool looks = orders && order.kind == ORDER_TRIGGERS;
     bool shown = assets_find(path) || address_find(path, &id) || !orders;
     if (gets && shown) {
         return false;
     }
-    if (orders && method == EVHTTP_REQ_POST) {
+    if (looks && gets) {
+        look(desk, req, &order);
+    } else if (looks) {
+        refuse_method(req, true, false);
+    } else if (orders && method == EVHTTP_REQ_POST) {
         take(desk, req, &order);
     } else {
         refuse_method(req, shown, orders && (desk->options->order || !shown));

@@ -21,6 +21,9 @@ static const struct {
 } addresses[] = {{"/api/v1/nodes/{node}/pause", ORDER_PAUSE},
                  {"/api/v1/nodes/{node}/resume", ORDER_RESUME},
                  {"/api/v1/nodes/{node}/sample", ORDER_SAMPLE},
+                 {"/api/v1/nodes/{node}/triggers", ORDER_TRIGGERS},
+                 {"/api/v1/nodes/{node}/triggers/add", ORDER_TRIGGER_ADD},
+                 {"/api/v1/nodes/{node}/triggers/remove", ORDER_TRIGGER_REMOVE},
                  {"/api/v1/notes", ORDER_NOTE},
                  {"/api/v1/flame", ORDER_FLAME},
                  {"/api/v1/flame/stop", ORDER_FLAME_STOP},
@@ -75,7 +78,7 @@ static bool fits(const char *pattern, const char *path, char out[ORDER_NAME_BYTE
 
 bool order_find(const char *path, struct order *out) {
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
-        *out = (struct order){.kind = addresses[i].kind};
+        *out = (struct order){.kind = addresses[i].kind, .above = -1, .above_us = -1, .for_ms = -1};
         if (fits(addresses[i].path, path, out->node)) {
             return true;
         }
@@ -90,21 +93,31 @@ bool order_find(const char *path, struct order *out) {
 // By what the busiest processes are chosen.
 static const char *const by_words[] = {"reductions", "memory", "message_queue_len", "binary", NULL};
 
+// What triggers are about.
+static const char tier_p99[] = "tier_p99";
+static const char *const trigger_words[] = {
+    "run_queue", "message_queue_len", "memory", "reductions", tier_p99, NULL};
+// As the shim has it: no more than a double holds exactly, seven days.
+static const int64_t MOST_ABOVE = 1LL << 53, MOST_EVERY_MS = 604800000;
+
 // The fields that orders have.
 static const struct field {
     const char *key;
     unsigned kinds; // of orders that take it: bits; those that cannot be without it
     unsigned needed;
-    size_t place, room; // room 0: a whole number
+    size_t place, room; // room 0: a whole number, or a flag
     int64_t least, most;
     const char *const *words; // it is one of these; NULL: any text
+    bool flag;
 } fields[] = {
 #define NUMBER(name, kinds, needed, least, most)                                                   \
-    { #name, kinds, needed, offsetof(struct order, name), 0, least, most, NULL }
+    { #name, kinds, needed, offsetof(struct order, name), 0, least, most, NULL, false }
+#define FLAG(name, kinds)                                                                          \
+    { #name, kinds, 0, offsetof(struct order, name), 0, 0, 0, NULL, true }
 #define ONE_OF(name, kinds, needed, words)                                                         \
     {                                                                                              \
 #name, kinds, needed, offsetof(struct order, name), sizeof((struct order *)0)->name, 0, 0, \
-            words                                                                                  \
+            words, false                                                                           \
     }
 #define WORDS(name, kinds, needed) ONE_OF(name, kinds, needed, NULL)
     NUMBER(one_in, OF(ORDER_SAMPLE), 0, 1, MOST_ONE_IN),
@@ -127,11 +140,24 @@ static const struct field {
     WORDS(application, OF(ORDER_STACKS), 0),
     WORDS(registered, OF(ORDER_STACKS), 0),
     WORDS(pid, OF(ORDER_STACKS), 0),
+    ONE_OF(trigger, OF(ORDER_TRIGGER_ADD), OF(ORDER_TRIGGER_ADD), trigger_words),
+    WORDS(tier, OF(ORDER_TRIGGER_ADD), 0),
+    NUMBER(above, OF(ORDER_TRIGGER_ADD), 0, 0, MOST_ABOVE),
+    NUMBER(above_us, OF(ORDER_TRIGGER_ADD), 0, 0, MOST_ABOVE),
+    NUMBER(for_ms, OF(ORDER_TRIGGER_ADD), 0, 0, 3600000),
+    FLAG(high_water, OF(ORDER_TRIGGER_ADD)),
+    NUMBER(every_ms, OF(ORDER_TRIGGER_ADD), 0, 10000, MOST_EVERY_MS),
+    NUMBER(seconds, OF(ORDER_TRIGGER_ADD), 0, 1, 3600),
+    NUMBER(hz, OF(ORDER_TRIGGER_ADD), 0, 1, 1000),
+    WORDS(label, OF(ORDER_TRIGGER_ADD), 0),
+    WORDS(name, OF(ORDER_TRIGGER_ADD) | OF(ORDER_TRIGGER_REMOVE), OF(ORDER_TRIGGER_REMOVE)),
 #undef WORDS
 #undef ONE_OF
+#undef FLAG
 #undef NUMBER
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
+_Static_assert(FIELDS <= 32, "each has a bit of those that were seen");
 
 static const struct field *field_of(enum order_kind kind, const char *key) {
     for (size_t i = 0; i < FIELDS; i++) {
@@ -160,6 +186,16 @@ static bool is_among(const char *const *words, const char *text) {
     return !words;
 }
 
+// "a, b and c"
+static void join(const char *const *words, char out[ORDER_WHY_BYTES]) {
+    size_t len = 0;
+    out[0] = 0;
+    for (; *words && len < ORDER_WHY_BYTES; words++) {
+        const char *between = len == 0 ? "" : words[1] ? ", " : " and ";
+        len += (size_t)snprintf(out + len, ORDER_WHY_BYTES - len, "%s%s", between, *words);
+    }
+}
+
 static bool take(struct order *order, const struct field *f, const struct json_object *pair,
                  enum json_kind kind, char why[ORDER_WHY_BYTES]) {
     char *to = (char *)order + f->place;
@@ -169,17 +205,38 @@ static bool take(struct order *order, const struct field *f, const struct json_o
             return refuse(why, "%s: want a text of 1 to %zu bytes", f->key, f->room - 1);
         }
         if (!is_among(f->words, pair->text)) {
-            return refuse(why, "%s: want one of %s, %s, %s and %s", f->key, f->words[0],
-                          f->words[1], f->words[2], f->words[3]);
+            char words[ORDER_WHY_BYTES];
+            join(f->words, words);
+            return refuse(why, "%s: want one of %s", f->key, words);
         }
         memcpy(to, pair->text, len + 1);
         return true;
+    }
+    if (f->flag) {
+        *(bool *)to = pair->number != 0;
+        return kind == JSON_BOOL || refuse(why, "%s: want true or false", f->key);
     }
     if (kind != JSON_WHOLE || pair->number < f->least || pair->number > f->most) {
         return refuse(why, "%s: want a whole number from %lld to %lld", f->key, (long long)f->least,
                       (long long)f->most);
     }
     *(int64_t *)to = pair->number;
+    return true;
+}
+
+static bool whole_trigger(const struct order *order, char why[ORDER_WHY_BYTES]) {
+    bool tier = strcmp(order->trigger, tier_p99) == 0;
+    const char *limit = tier ? "above_us" : "above";
+    if ((tier ? order->above_us : order->above) < 0) {
+        return refuse(why, "%s is missing", limit);
+    }
+    if (tier != (order->tier[0] != 0) || (order->above >= 0 && order->above_us >= 0)) {
+        return refuse(why, tier ? "want tier and above_us, and no above"
+                                : "tier and above_us are of tier_p99 alone");
+    }
+    if (order->high_water && order->for_ms >= 0) {
+        return refuse(why, "either for_ms or high_water");
+    }
     return true;
 }
 
@@ -191,6 +248,9 @@ static bool whole(const struct order *order, unsigned seen, char why[ORDER_WHY_B
     }
     if (order->kind == ORDER_SAMPLE && !order->one_in == !order->per_second) {
         return refuse(why, "want one_in or per_second, one of the two");
+    }
+    if (order->kind == ORDER_TRIGGER_ADD) {
+        return whole_trigger(order, why);
     }
     return true;
 }

@@ -8,7 +8,7 @@
 #include "web/order.h"
 
 // Whether there is something at an address that can be ordered. Sets out->kind and, where the
-// address names one, out->node; the rest is zero.
+// address names one, out->node; the rest is as if nothing was said.
 bool order_find(const char *path, struct order *out);
 // Reads the body, one JSON object with the fields of openapi.json, each once; no body is the same
 // as an object without fields. On false why says in a line what is wrong.

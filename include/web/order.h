@@ -2,6 +2,7 @@
 // What somebody wants done over HTTP, checked; and the way its answer goes back.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
@@ -10,7 +11,7 @@
 enum {
     ORDER_NAME_BYTES = 2 * LIMIT_NAME_BYTES,
     ORDER_TEXT_BYTES = LIMIT_NOTE_BYTES + 1,
-    ORDER_BY_BYTES = 20,
+    ORDER_BY_BYTES = 20, // of a word among others
     ORDER_WHY_BYTES = 200
 };
 
@@ -23,7 +24,10 @@ enum order_kind {
     ORDER_FLAME_STOP,
     ORDER_STACKS, // a run of stack sampling
     ORDER_STACKS_STOP,
-    ORDER_TOP // a look at what a node does now
+    ORDER_TOP,      // a look at what a node does now
+    ORDER_TRIGGERS, // which triggers a node has: everybody may ask that, by GET
+    ORDER_TRIGGER_ADD,
+    ORDER_TRIGGER_REMOVE
 };
 
 struct order {
@@ -33,13 +37,19 @@ struct order {
     char text[ORDER_TEXT_BYTES];     // of ORDER_NOTE
     int64_t at_s;                    // likewise: when it was, seconds since 1970 UTC; 0: now
     int64_t requests;                // of ORDER_FLAME
-    int64_t seconds;                 // likewise, and of ORDER_STACKS
+    int64_t seconds;                 // likewise, of ORDER_STACKS, and of ORDER_TRIGGER_ADD (0: as
+                                     // usual)
     char identity[ORDER_NAME_BYTES]; // of ORDER_FLAME: of this identity alone; "": of any
     int64_t id;                      // of ORDER_FLAME_STOP and ORDER_STACKS_STOP
     char by[ORDER_BY_BYTES];         // of ORDER_STACKS and ORDER_TOP; "": as usual
     // of ORDER_STACKS; 0 and "": as usual, and any process
     int64_t hz, top, every_ms, budget_ppm;
     char application[ORDER_NAME_BYTES], registered[ORDER_NAME_BYTES], pid[ORDER_NAME_BYTES];
+    // of ORDER_TRIGGER_ADD, beside hz, seconds and every_ms; "" and -1: as usual
+    char trigger[ORDER_BY_BYTES], tier[ORDER_NAME_BYTES], label[ORDER_NAME_BYTES];
+    int64_t above, above_us, for_ms; // of a tier's time above_us
+    bool high_water;
+    char name[ORDER_NAME_BYTES]; // likewise, and of ORDER_TRIGGER_REMOVE
 };
 
 struct web_order; // that waits for its answer

@@ -45,6 +45,9 @@ struct web_options {
     // Does what somebody wants, and answers it (web/order.h). It needs a token. NULL: nothing can
     // be ordered.
     void (*order)(void *arg, const struct order *order, struct web_order *from);
+    // Likewise, of ORDER_TRIGGERS alone, which needs no token where the page needs none. NULL:
+    // where a database alone is served.
+    void (*look)(void *arg, const struct order *order, struct web_order *from);
     void *arg;
 };
 

@@ -53,6 +53,18 @@ static void check(const struct order *o) {
     case ORDER_TOP:
         MUST(o->node[0] && ends(o->by, sizeof o->by));
         break;
+    case ORDER_TRIGGERS:
+        MUST(o->node[0]);
+        break;
+    case ORDER_TRIGGER_ADD:
+        MUST(o->node[0] && o->trigger[0] && ends(o->trigger, sizeof o->trigger));
+        MUST((o->above >= 0) != (o->above_us >= 0) && (o->above_us >= 0) == (o->tier[0] != 0));
+        MUST(ends(o->tier, sizeof o->tier) && ends(o->label, sizeof o->label));
+        MUST(!(o->high_water && o->for_ms >= 0));
+        break;
+    case ORDER_TRIGGER_REMOVE:
+        MUST(o->node[0] && o->name[0] && ends(o->name, sizeof o->name));
+        break;
     }
 }
 

@@ -126,6 +126,75 @@ async function look(page) {
   check("closed it asks no more", asked <= 1, asked);
 }
 
+async function triggers(page) {
+  const { NewTrigger } = (await (await page.request.get(`${base}api/v1/openapi.json`)).json()).components.schemas;
+  const part = page.locator(".node details.triggers"), row = part.locator("tbody tr");
+  check("a node alone shows its triggers", await part.getAttribute("open") !== null);
+  await until("it has none", 20, async () => /None: nothing is sampled by itself/.test(await part.textContent()));
+  await reach(page, ".order.trigger select");
+  check("all that they can be about can be chosen", String(await part.locator("form select").first().locator("option").evaluateAll(
+    all => all.map(o => o.value))) === String(NewTrigger.properties.trigger.enum));
+  await part.locator("form select").first().selectOption("memory");
+  await part.locator("form select").nth(2).selectOption("high");
+  check("a new high is at no time", await part.locator("form input:visible").count() === 3);
+  await part.locator("form input").first().fill("1.5");
+  await part.locator("form input").first().press("Enter");
+  await until("a key adds one", 20, async () => await row.count() === 1 && /the trigger memory is added|The trigger memory is added/.test(await said(page)));
+  check("as it is told", /^memory in use ?above 1\.5 MB, at each new high/.test(await row.first().textContent()), await row.first().textContent());
+  await until("it sees something, and begins a run", 30, async () => /MB.*once.*in /.test(await row.first().textContent()));
+  const other = await tab(page.context(), []);
+  await open(other, `${base}?view=nodes`);
+  await until("another tab sees it, too", 30, () => other.locator(".node .triggers tbody tr").count());
+  await other.locator(".order.trigger select").first().selectOption("memory");
+  await other.locator(".order.trigger button").click();
+  await until("a second one of the name is refused", 20, async () => /two triggers are named memory/i.test(await said(other)));
+  await other.close();
+  await part.locator("form select").first().selectOption("tier_p99");
+  await part.locator("form select").nth(2).selectOption("for");
+  await part.locator("form input").first().fill("0.001");
+  await part.locator("form input").nth(1).fill("0");
+  await part.locator("form button").click();
+  await until("another one, of a tier", 20, async () => await row.count() === 2);
+  await until("whose limit is a time", 20, async () => /p99 of the tier .*above 1 µs/.test(await row.nth(1).textContent()));
+  await until("the run that the first one began has a profile", 90, () => row.first().locator("a").count());
+  await judge(page, "control-triggers");
+  await row.nth(1).locator("button").focus();
+  await new Promise(resolve => setTimeout(resolve, 4500));
+  check("a button keeps the focus while the list goes on", await page.evaluate(() => /Remove the trigger tier_p99/.test(document.activeElement.getAttribute("aria-label"))));
+  await page.keyboard.press("Enter");
+  await until("a key removes one", 20, async () => await row.count() === 1 && /is removed/.test(await said(page)));
+  await row.first().locator("a").click();
+  await page.waitForURL(/profile=/);
+  await page.waitForSelector(".heat-map");
+  check("a link leads to the profile", /the trigger memory: /.test(await page.textContent(".flame-heading")), await page.textContent(".flame-heading"));
+  await page.goBack();
+  await page.waitForSelector(".node");
+}
+
+// What was sampled and traced fully stands on the time line.
+async function marks(page) {
+  await page.click("#home");
+  await page.waitForSelector(".strip .ran");
+  const of = kind => page.locator(`.strip .ran.${kind}`);
+  check("runs of sampling, full traces and what triggers began have bars", await of("sampled").count() > 0 && await of("full").count() > 0
+    && await of("triggered").count() > 0, await page.locator(".strip").innerHTML());
+  const told = await of("triggered").first().getAttribute("aria-label");
+  check("a bar says what it was", /^the trigger memory: .* bytes in use, above 1500000, and a new high-water mark, .* to .*, .*: profile \d+$/.test(told), told);
+  const pin = page.locator(".pin[aria-label^='Trigger, ']").first();
+  await reach(page, ".pin[aria-label^='Trigger, ']");
+  check("so does a mark where it fired", await pin.locator(".tip").isVisible() && /the trigger memory: /.test(await pin.textContent()));
+  await of("triggered").first().hover();
+  check("also under the pointer", await of("triggered").first().locator(".tip").isVisible());
+  await judge(page, "control-marks");
+  await reach(page, ".ran.triggered");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/profile=/);
+  await page.waitForSelector(".heat-map");
+  check("and it opens the profile", page.url().includes(`profile=${/profile (\d+)$/.exec(told)[1]}`), page.url());
+  await page.goBack();
+  await page.waitForSelector(".strip .ran");
+}
+
 async function note(page) {
   await page.click("#home");
   await page.waitForSelector(".notes button:visible");
@@ -169,11 +238,13 @@ drive(async browser => {
       await trace(page);
       await look(page);
       await sample(page);
+      await triggers(page);
+      await marks(page);
       await note(page);
       await open(page, `${base}?view=nodes`);
       await page.waitForSelector(".flames a");
     }
-    await page.locator(".node details:not(.top) summary").click();
+    await page.locator(".node details:not(.top):not(.triggers) summary").click();
     await page.locator(".top summary").click();
     await until(`${mode}: a look`, 60, async () => (await cells(page, 0, 1)).length > 0);
     await page.locator(".top").scrollIntoViewIfNeeded();

@@ -129,6 +129,38 @@ wait_for 60 "one may look again" sees
 is "$(json '$.run')" 0 "at nothing that is kept"
 wait_for 60 "nobody asks any more: it samples no more" depth_is "$depth"
 
+# --- triggers ---
+
+triggers() { get "/api/v1/nodes/$node/triggers" >"$scratch/answer"; }
+named() { triggers && sqlite3 :memory: "SELECT t.value ->> '$2' FROM json_each(readfile('$scratch/answer'), '\$.triggers') AS t
+  WHERE t.value ->> 'name' = '$1'"; }
+triggers
+is "$(json '$.ok')|$(json '$.triggers')" "1|[]" "the node has no triggers"
+order "nodes/$node/triggers/add" '{"trigger":"tier_p99","tier":"http","above_us":1,"for_ms":0,"every_ms":3600000,"seconds":2,"name":"<b>slow"}'
+is "$code|$(json '$.text')" "200|the trigger <b>slow is added" "one is added: $(cat "$scratch/answer")"
+is "$(named '<b>slow' above)|$(named '<b>slow' every_ms)" "0.001|3600000" "as the list has it"
+order "nodes/$node/triggers/add" '{"trigger":"memory","above":1000000000000,"high_water":true}'
+is "$code|$(named memory high_water)" "200|1" "another one, at each new high"
+order "nodes/$node/triggers/add" '{"trigger":"run_queue","above":8,"name":"memory"}'
+is "$code" 409 "no two of one name"
+has "$scratch/answer" '"error":"two triggers are named memory' "as it says"
+order "nodes/$node/triggers/add" '{"trigger":"tier_p99","tier":"nothing","above_us":8}'
+is "$code" 409 "none of a tier that is not there: $(json '$.error')"
+order "nodes/$node/triggers/add" '{"trigger":"run_queue"}'
+is "$code|$(json '$.error')" "400|above is missing" "and none without a limit"
+fired() { [ "$(named '<b>slow' began)" = 1 ]; }
+wait_for 60 "a trigger begins a run" fired
+marked() { get "/api/v1/series?last=600" >"$scratch/answer" && sqlite3 :memory: "SELECT $1 FROM
+  json_each(readfile('$scratch/answer'), '\$.marks') WHERE value ->> 'text' LIKE 'the trigger <b>slow: http took %'"; }
+kept() { [ "$(marked "value ->> 'of'")" = samples ]; }
+wait_for 60 "its profile is marked in charts" kept
+is "$(marked "value ->> 'label' || '|' || (value ->> 'node') || '|' || (value ->> 'at_s' - (value ->> 'from_s') BETWEEN 1 AND 60)")" \
+  "<b>slow|$node|1" "with its label, its node, and when it ran"
+order "nodes/$node/triggers/remove" '{"name":"<b>slow"}'
+is "$code|$(json '$.text')|$(named '<b>slow' name)" "200|the trigger <b>slow is removed|" "it is removed"
+order "nodes/$node/triggers/remove" '{"name":"<b>slow"}'
+is "$code" 409 "once: $(json '$.error')"
+
 # --- notes ---
 
 note() { "$kprof" note "$@" --collector "127.0.0.1:$collector_port" >"$scratch/noted" 2>&1; }

@@ -25,15 +25,17 @@ STATUS, *IDS = sys.argv[3:] if len(sys.argv) == 6 else [None]
 TOKEN = sys.argv[3] if len(sys.argv) == 4 else None
 PREFIX = "/api/v1/"
 NOT_KEPT = 10**12
+NOWHERE = "none@nowhere"
 # What long names do not make too large, as these are cut or do not stand in it: only memory that is out would.
 NEVER_TOO_LARGE = {"/api/v1/profiles", "/api/v1/profiles/{id}", "/api/v1/heat/{id}", "/api/v1/paths", "/api/v1/notes"}
 # What asks no database.
-NEVER_ASKS = {"/api/v1/state"}
+NEVER_ASKS = {"/api/v1/state", "/api/v1/sampling", "/api/v1/nodes/{node}/triggers"}
 # What may be missing where all is well: what is told of full traces that did not go well, and what is sent, not answered.
-MAY_BE_UNSEEN = {"Finding", "FlameOther", "FlameMissed", "NewNote", "Sampling", "NewFlame", "NewRun", "NewLook"}
+MAY_BE_UNSEEN = {"Finding", "FlameOther", "FlameMissed", "NewNote", "Sampling", "NewFlame", "NewRun", "NewLook",
+                 "NewTrigger", "TriggerName"}
 if not TOKEN:
     MAY_BE_UNSEEN |= {"Steered", "FlameId", "FlameState", "FlameTold", "FlameCost", "RunId", "RunState", "RunTold"}
-    MAY_BE_UNSEEN |= {"Look", "View", "ViewProcess", "ViewFunction"}
+    MAY_BE_UNSEEN |= {"Look", "View", "ViewProcess", "ViewFunction", "Trigger"}
 ENDS = {"flame": "stopFlame", "sampleStacks": "stopSampling"}
 wrong = []
 begun = {}  # what was ordered, by what ends it: its id
@@ -266,7 +268,7 @@ def check_status():
 
 def a_node():
     states = json.loads(ask(PREFIX + "state")[2])["nodes"]
-    return next((state["node"] for state in states if state["connected"]), "none@nowhere")
+    return next((state["node"] for state in states if state["connected"]), NOWHERE)
 
 
 NODE = None if STATUS else a_node()

@@ -9,6 +9,7 @@ import { type Ask, order, sentence } from "./orders";
 import { Runs } from "./runs";
 import { clock, moment, secondsOf } from "./times";
 import { Top } from "./top";
+import { Triggers } from "./triggers";
 
 const WORDS: Record<string, string> = {
   tracing: "tracing", paused: "paused", tripped: "stopped by the guard", idle: "traces nothing", waiting: "waits for its collector",
@@ -67,10 +68,12 @@ export class NodeCard {
   private readonly state = h("p", { class: "node-state" });
   private readonly facts = h("div", { class: "facts" });
   private readonly advice = h("p", {});
+  private readonly sampled = h("p", {});
   private readonly flames = h("ul", { class: "flames" });
   private readonly traces = new LiveList<FlameState>(this.flames, f => f.over ? this.ended(f) : this.running(f));
   private readonly runs: Runs;
   private readonly top: Top | null;
+  private readonly triggers: Triggers;
   private readonly events = h("ul", { class: "events" });
   private readonly said = h("p", { role: "status" });
   private readonly pause = h("button", { type: "button" });
@@ -78,14 +81,16 @@ export class NodeCard {
   private command = "pause";
   private askedFor: ((n: NodeState) => void) | null = null; // shows how it samples, before somebody chooses otherwise
 
-  /** changed: when something was ordered. */
-  constructor(private readonly name: string, private readonly may: boolean, private readonly changed: () => void) {
+  /** changed: when something was ordered. alone: nothing else is shown. */
+  constructor(private readonly name: string, private readonly may: boolean, private readonly changed: () => void, gone: AbortSignal, tiers: string[],
+              alone: boolean) {
     this.runs = new Runs(name, may, this.ask);
     this.top = may ? new Top(name) : null;
+    this.triggers = new Triggers(name, may, this.ask, gone, tiers, alone);
     this.controls = may ? h("div", { class: "orders" }, this.pauses(), this.sampling(), this.tracing(), this.runs.form()) : null;
     this.element = h("section", { class: "node", "aria-label": name },
-      h("div", { class: "node-head" }, h("h2", {}, name), this.state), this.facts, this.advice, this.controls, this.said, this.runs.list, this.flames,
-      this.top?.element,
+      h("div", { class: "node-head" }, h("h2", {}, name), this.state), this.facts, this.advice, this.sampled, this.controls, this.said, this.runs.list,
+      this.flames, this.triggers.element, this.top?.element,
       h("details", {}, h("summary", {}, "What happened lately"), this.events));
   }
 
@@ -106,6 +111,12 @@ export class NodeCard {
     this.pause.textContent = this.command === "pause" ? "Pause" : "Resume";
     if (this.controls) { this.controls.hidden = !n.connected; }
     if (this.top) { this.top.element.hidden = !n.connected; }
+    this.triggers.element.hidden = !n.connected;
+    if (n.connected) { this.triggers.look(); }
+    // where one that this page began goes on, that stands below
+    fill(this.sampled, n.stacks && !runs.some(r => !r.over) ? `Stacks are sampled ${n.stacks}` : null,
+      n.stacks && /^for ever|; for ever/.test(n.stacks) && h("span", {}, ". ",
+        h("a", { href: hrefOf({ view: "samples", nodes: [n.node], label: "always", last: 86400 }) }, "A day of it")));
     if (n.level_ppm > 0) {
       this.askedFor?.(n);
       this.askedFor = null;

@@ -55,7 +55,8 @@ export function nodesView(v: View, known: Nodes, gone: AbortSignal): Shown {
       for (const node of all) {
         let card = cards.get(node.node);
         if (!card) {
-          card = new NodeCard(node.node, state.control, () => void load(gone).catch(() => undefined));
+          card = new NodeCard(node.node, state.control, () => void load(gone).catch(() => undefined), gone, known.tiers,
+                              all.length === 1);
           cards.set(node.node, card);
           list.append(card.element);
         }

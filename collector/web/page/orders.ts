@@ -3,7 +3,7 @@
 import { Failed, get, type State } from "./api";
 
 /** Orders something by POST to /api/v1/PATH; the server's answer. */
-export async function order<T>(path: string, body: Record<string, string | number>): Promise<T> {
+export async function order<T>(path: string, body: Record<string, string | number | boolean>): Promise<T> {
   let response: Response;
   try {
     response = await fetch(`/api/v1/${path}`, { method: "POST", headers: { "Content-Type": "application/json" },
@@ -17,7 +17,7 @@ export async function order<T>(path: string, body: Record<string, string | numbe
 }
 
 /** Orders something for people who look: done says what it did, next what to do where it is refused. */
-export type Ask = (path: string, body: Record<string, string | number>, done: (text: string) => string, next?: (why: string) => string) => Promise<void>;
+export type Ask = (path: string, body: Record<string, string | number | boolean>, done: (text: string) => string, next?: (why: string) => string) => Promise<void>;
 
 /** Whether something can be ordered here. */
 export async function mayOrder(signal: AbortSignal): Promise<boolean> {

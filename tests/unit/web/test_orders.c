@@ -27,6 +27,13 @@ static void addresses(void **state) {
     assert_int_equal(found("/api/v1/sample").kind, ORDER_STACKS);
     assert_int_equal(found("/api/v1/sample/stop").kind, ORDER_STACKS_STOP);
     assert_int_equal(found("/api/v1/top").kind, ORDER_TOP);
+    o = found("/api/v1/nodes/triggers@add/triggers");
+    assert_int_equal(o.kind, ORDER_TRIGGERS);
+    assert_string_equal(o.node, "triggers@add");
+    o = found("/api/v1/nodes/shop%40host/triggers/add");
+    assert_int_equal(o.kind, ORDER_TRIGGER_ADD);
+    assert_string_equal(o.node, "shop@host");
+    assert_int_equal(found("/api/v1/nodes/a/triggers/remove").kind, ORDER_TRIGGER_REMOVE);
     static const char *const none[] = {"/api/v1/nodes",
                                        "/api/v1/nodes/pause",
                                        "/api/v1/nodes//pause",
@@ -40,6 +47,10 @@ static void addresses(void **state) {
                                        "/api/v1/flame/",
                                        "/api/v1/sample/",
                                        "/api/v1/top/",
+                                       "/api/v1/nodes/triggers",
+                                       "/api/v1/nodes/triggers/add",
+                                       "/api/v1/nodes/a/triggers/",
+                                       "/api/v1/nodes/a/b/triggers/add",
                                        ""};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         if (order_find(none[i], &o)) {
@@ -149,9 +160,62 @@ static void values_of_stacks(void **state) {
     assert_string_equal(o.pid, "");
 }
 
+static void triggers(void **state) {
+    (void)state;
+    static const char add[] = "/api/v1/nodes/a/triggers/add",
+                      remove[] = "/api/v1/nodes/a/triggers/remove";
+    static const struct {
+        const char *body, *why;
+    } bodies[] = {
+        {"{\"trigger\":\"run_queue\",\"above\":8}", NULL},
+        {"{\"trigger\":\"memory\",\"above\":0,\"high_water\":true,\"label\":\"x\"}", NULL},
+        {"{\"trigger\":\"tier_p99\",\"tier\":\"http\",\"above_us\":1500}", NULL},
+        {"{\"trigger\":\"run_queue\",\"above\":8,\"high_water\":false,\"for_ms\":0}", NULL},
+        {"", "trigger is missing"},
+        {"{\"above\":8}", "trigger is missing"},
+        {"{\"trigger\":\"load\",\"above\":8}",
+         "trigger: want one of run_queue, message_queue_len, memory, reductions and tier_p99"},
+        {"{\"trigger\":\"run_queue\"}", "above is missing"},
+        {"{\"trigger\":\"run_queue\",\"above_us\":8}", "above is missing"},
+        {"{\"trigger\":\"run_queue\",\"above\":-1}", "above: want a whole number from 0"},
+        {"{\"trigger\":\"run_queue\",\"above\":9007199254740993}", "to 9007199254740992"},
+        {"{\"trigger\":\"run_queue\",\"above\":8,\"tier\":\"http\"}", "of tier_p99 alone"},
+        {"{\"trigger\":\"run_queue\",\"above\":8,\"above_us\":8}", "of tier_p99 alone"},
+        {"{\"trigger\":\"tier_p99\",\"above_us\":8}", "want tier and above_us, and no above"},
+        {"{\"trigger\":\"tier_p99\",\"tier\":\"a\",\"above_us\":8,\"above\":8}", "and no above"},
+        {"{\"trigger\":\"tier_p99\",\"tier\":\"a\",\"above\":8}", "above_us is missing"},
+        {"{\"trigger\":\"run_queue\",\"above\":8,\"high_water\":1}",
+         "high_water: want true or false"},
+        {"{\"trigger\":\"run_queue\",\"above\":8,\"high_water\":true,\"for_ms\":1}",
+         "either for_ms or high_water"},
+        {"{\"trigger\":\"run_queue\",\"above\":8,\"every_ms\":9999}", "from 10000 to 604800000"},
+        {"{\"trigger\":\"run_queue\",\"above\":8,\"seconds\":3601}", "from 1 to 3600"},
+        {"{\"trigger\":\"run_queue\",\"above\":8,\"node\":\"b\"}", "node: nothing of that name"},
+        {"{\"trigger\":\"run_queue\",\"above\":8,\"name\":\"\"}", "name: want a text of 1 to"},
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        expect(add, bodies[i].body, bodies[i].why);
+    }
+    expect(remove, "{\"name\":\"x\"}", NULL);
+    expect(remove, "{}", "name is missing");
+    expect(remove, "{\"name\":\"x\",\"all\":true}", "all: nothing of that name");
+    char why[ORDER_WHY_BYTES];
+    struct order o = found(add);
+    assert_true(order_parse(&o,
+                            slice_text("{\"trigger\":\"reductions\",\"above\":8,\"for_ms\":0,"
+                                       "\"every_ms\":10000,\"hz\":7,\"name\":\"busy\"}"),
+                            why));
+    assert_true(o.above == 8 && o.above_us == -1 && o.for_ms == 0 && o.every_ms == 10000);
+    assert_true(o.hz == 7 && o.seconds == 0 && !o.high_water);
+    assert_string_equal(o.name, "busy");
+    assert_string_equal(o.trigger, "reductions");
+    o = found(add);
+    assert_true(o.above == -1 && o.above_us == -1 && o.for_ms == -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(addresses), cmocka_unit_test(bodies),
-                                       cmocka_unit_test(values),
-                                       cmocka_unit_test(values_of_stacks)};
+                                       cmocka_unit_test(values), cmocka_unit_test(values_of_stacks),
+                                       cmocka_unit_test(triggers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -396,12 +396,12 @@ static void test_answers_that_nobody_reads(void **state) {
 static struct order ordered;
 static int orders;
 
-// Pauses are done at once, what else is ordered waits until the end.
+// Pauses are done at once, and so are looks, what else is ordered waits until the end.
 static void take_order(void *arg, const struct order *order, struct web_order *from) {
     (void)arg;
     ordered = *order;
     orders++;
-    if (order->kind == ORDER_PAUSE) {
+    if (order->kind == ORDER_PAUSE || order->kind == ORDER_TRIGGERS) {
         struct buffer done = buffer_make(100);
         buffer_text(&done, "{\"ok\":true}\n");
         web_order_answer(from, 200, &done);
@@ -483,6 +483,28 @@ static void test_orders(void **state) {
     stop();
 }
 
+// What a node is asked without an order.
+static void test_looks(void **state) {
+    (void)state;
+    static const char triggers[] = "/api/v1/nodes/shop%40host/triggers";
+    control = (struct web_options){.look = take_order}; // nothing may be ordered
+    orders = 0;
+    start("127.0.0.1", TOKEN);
+    expect(get(triggers, LOCAL), "401", "token");
+    expect(get(triggers, BEARER), "200", "{\"ok\":true}");
+    assert_int_equal(ordered.kind, ORDER_TRIGGERS);
+    assert_string_equal(ordered.node, "shop@host");
+    expect(post(triggers, BEARER, ""), "405", "Allow: GET, HEAD\r\n");
+    expect(post("/api/v1/nodes/shop%40host/triggers/add", BEARER, ""), "403", "nothing can be");
+    expect(get("/api/v1/nodes/shop%40host/triggers/add", BEARER), "405", "Allow: POST\r\n");
+    assert_int_equal(orders, 1);
+    stop();
+    control = (struct web_options){0}; // of a database alone
+    start("127.0.0.1", TOKEN);
+    expect(get(triggers, BEARER), "404", "a database alone");
+    stop();
+}
+
 // So many wait for their answer; who goes meanwhile disturbs nobody, and the end closes the rest.
 static void test_orders_that_wait(void **state) {
     (void)state;
@@ -544,6 +566,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_too_much, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_events, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_orders, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_looks, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_orders_that_wait, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_no_orders, fixture_setup, fixture_teardown),
         cmocka_unit_test(test_answers_that_nobody_reads),
