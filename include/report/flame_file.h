@@ -44,10 +44,10 @@ struct flame_drawing {
     const char *title;             // what it is of: text in one line
     const char *const *notes;      // lines below it, the last one NULL: what it shows, what was cut
     int64_t started_ns;            // since 1970 UTC
-    const struct profile
-        *profile;  // that the tree is of; NULL: no longest request, no .pprof, no .html
-    int64_t id;    // its number
-    bool compared; // with what was added to the tree as FLAME_BEFORE
+    struct profile *profile; // that the tree is of; NULL: no longest request, no .pprof, no .html.
+                             // Its samples are weighed again for a .html
+    int64_t id;              // its number
+    bool compared;           // with what was added to the tree as FLAME_BEFORE
     const struct profile *before; // that is: so many profiles
     uint32_t before_count;
     const char *before_name; // "profile 3"

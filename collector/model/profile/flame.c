@@ -244,6 +244,34 @@ static bool add_weights(const struct adding *a, const struct flame_options *o,
     return true;
 }
 
+// Nodes above others as the finished tree has them.
+static bool find_nodes(struct flame_tree *t) {
+    map_free(&t->by_node);
+    bool ok = map_init(&t->by_node);
+    for (uint32_t i = 1; ok && i < t->node_count; i++) {
+        ok = map_set(&t->by_node, (uint64_t)t->nodes[i].parent << 32 | t->nodes[i].frame, i);
+    }
+    return ok;
+}
+
+bool flame_tree_places(struct flame_tree *t, const struct profile *p, const struct flame_options *o,
+                       uint32_t *nodes) {
+    struct adding a = {t, p, calloc(p->stacks.frame_count, sizeof *a.frames),
+                       malloc(STACK_DEEPEST * sizeof *a.path)};
+    uint32_t only = o->only ? names_find(&p->stacks.names, slice_text(o->only)) : NAME_NONE;
+    bool ok = a.frames && a.path && find_nodes(t);
+    for (uint32_t i = 0; ok && i < p->weights.count; i++) {
+        uint64_t key = p->weights.all[i].key;
+        bool drawn = !o->only || profile_key_identity(key) == only;
+        nodes[i] =
+            drawn ? node_of(&a, group_node(&a, key, o->group), profile_key_stack(key)) : UINT32_MAX;
+        ok = !drawn || nodes[i] != UINT32_MAX;
+    }
+    free(a.frames);
+    free(a.path);
+    return ok;
+}
+
 bool flame_tree_add(struct flame_tree *t, const struct profile *p,
                     const struct flame_options *options, enum flame_side side) {
     struct adding a = {t, p, calloc(p->stacks.frame_count, sizeof *a.frames),

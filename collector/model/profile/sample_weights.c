@@ -257,7 +257,11 @@ static void add_look(struct weighing *g) {
     struct weight *w =
         profile_add(g->profile, key, told, values[g->choice->metric - FLAME_SAMPLES]);
     if (w) {
-        add_values(g, (uint32_t)(w - g->profile->weights.all), values);
+        uint32_t weight = (uint32_t)(w - g->profile->weights.all);
+        add_values(g, weight, values);
+        if (g->choice->each) {
+            g->choice->each(g->choice->user, g->walk.us, weight, values);
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 #include "base/embedded.h"
 #include "base/text_time.h"
 #include "codec/json.h"
+#include "report/flame/parts.h"
 #include "report/heat/cells.h"
 
 enum { TITLE_BYTES = 3 * PROFILE_TEXT_BYTES };
@@ -258,6 +259,17 @@ static void put_embedded(struct buffer *out, const struct buffer *json) {
     }
 }
 
+// What parts of it weigh; of one that is compared no part is drawn.
+static void put_parts(const struct flame_drawing *d, struct buffer *out) {
+    struct buffer data = buffer_make(out->cap);
+    if (!d->compared && parts_put(d, &data)) {
+        buffer_text(out, "<script type=\"application/json\" id=\"parts\">");
+        put_embedded(out, &data);
+        buffer_text(out, "</script>\n");
+    }
+    buffer_free(&data);
+}
+
 // Of samples when they were taken, too; of the part that is drawn.
 static void put_heat(const struct flame_drawing *d, struct buffer *out) {
     struct buffer data = buffer_make(out->cap);
@@ -291,6 +303,7 @@ void flame_html(const struct flame_drawing *d, struct buffer *out) {
                      "JavaScript, which is its own; a .svg needs none.</noscript></main>\n");
     if (d->profile && d->profile->samples) {
         put_heat(d, out);
+        put_parts(d, out);
     }
     buffer_text(out, "<script type=\"application/json\" id=\"data\">");
     put_embedded(out, &data);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A heat map of samples on a canvas: seconds side by side, cut into rows. A drag, or keys, choose the part of the profile that is drawn
-// below, and with shift the one that it is compared with. In a file, which has no parts to draw, they choose one to be named.
+// below, and with shift the one that it is compared with. In a file that has no parts to draw they choose one to be named.
 import type { Heat } from "./api";
 import { hatching, mix, variable } from "./colours";
 import { fill, h } from "./dom";

@@ -110,6 +110,12 @@ bool flame_tree_add(struct flame_tree *t, const struct profile *p,
 // All is added: puts the nodes in order, and adds up what is above each. False without memory.
 bool flame_tree_finish(struct flame_tree *t);
 
+// The nodes of a finished tree that the profile's weights are of, one for each of them; UINT32_MAX:
+// of none. The profile and the options are those that were added, with `every`. False without
+// memory.
+bool flame_tree_places(struct flame_tree *t, const struct profile *p,
+                       const struct flame_options *options, uint32_t *nodes);
+
 // The frames of one name of a tree, wherever they stand: in a table of functions.
 struct flame_function {
     uint32_t frame;

@@ -11,6 +11,10 @@ struct sample_choice {
     enum flame_group group;
     uint64_t from_us, until_us; // until 0: to the end
     bool kept; // as it is kept: no metric and no group, all looks, ns are their reductions
+    // Is told of each look, unless they are kept: when it was, the number of its weight, and what
+    // it is by all metrics, FLAME_SAMPLES first. NULL: nobody is.
+    void (*each)(void *user, uint64_t us, uint32_t weight, const int64_t *values);
+    void *user;
 };
 
 // Makes the weights of a profile anew: ns is what the metric weighs, calls how many looks; and what
