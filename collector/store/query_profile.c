@@ -154,6 +154,8 @@ bool query_profiles(struct store *s, const struct profile_filter *filter,
     sqlite3_bind_text(lines, 3, filter->node, -1, SQLITE_STATIC); // NULL binds NULL
     sqlite3_bind_int64(lines, 4, filter->most);
     sqlite3_bind_text(lines, 5, filter->identity, -1, SQLITE_STATIC);
+    sqlite3_bind_int(lines, 6, filter->in_part);
+    sqlite3_bind_text(lines, 7, filter->label, -1, SQLITE_STATIC);
     int rc = SQLITE_ERROR;
     bool ok = true;
     while (ok && (rc = sqlite3_step(lines)) == SQLITE_ROW) {

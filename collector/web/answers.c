@@ -346,14 +346,43 @@ static void work_heat(struct store *store, struct answer *a) {
     free(of);
 }
 
+// The profiles of a sampler one after the other.
+static void work_heat_stretch(struct store *store, struct answer *a) {
+    const struct params *p = &a->params;
+    struct heat_stretch stretch = {.node = p->node,
+                                   .label = p->label,
+                                   .from_s = p->from_s,
+                                   .until_s = p->until_s,
+                                   .choice = {.metric = p->metric_told ? p->metric : FLAME_ACTIVE,
+                                              .columns = HEAT_STRETCH_COLUMNS,
+                                              .rows = HEAT_PICTURE_ROWS}};
+    struct heat_answer *of = calloc(1, sizeof *of); // large
+    if (!of) {
+        fail(a, NO_MEMORY, "no memory");
+    } else if (!*p->node || strstr(p->node, QUERY_OR)) {
+        fail(a, BAD, "node: want one");
+    } else if (!flame_metric_is_of(stretch.choice.metric, PROFILE_SAMPLES)) {
+        fail(a, BAD, "metric: that is of full traces, and a heat map is of samples");
+    } else {
+        enum heat_found found = heat_ask_stretch(store, &stretch, of);
+        if (found == HEAT_NONE) {
+            fail(a, NOT_FOUND, "the node has no samples of that label in that time");
+        } else {
+            put_heat(store, a, found, of);
+        }
+        heat_answer_free(of);
+    }
+    free(of);
+}
+
 static const struct address addresses[] = {
     {"/api/v1/nodes", work_nodes},       {"/api/v1/table", work_table},
     {"/api/v1/series", work_series},     {"/api/v1/compare", work_compare},
     {"/api/v1/paths", work_paths},       {"/api/v1/slow", work_slow_list},
     {"/api/v1/slow/", work_slow},        {"/api/v1/profiles", work_profiles},
-    {"/api/v1/profiles/", work_profile}, {"/api/v1/heat/", work_heat},
-    {"/api/v1/notes", work_notes},       {"/metrics", metrics_work},
-    {"/readyz", metrics_work_ready},
+    {"/api/v1/profiles/", work_profile}, {"/api/v1/heat", work_heat_stretch},
+    {"/api/v1/heat/", work_heat},        {"/api/v1/notes", work_notes},
+    {"/metrics", metrics_work},          {"/readyz", metrics_work_ready},
 };
 
 // A whole number of digits only, without zeros in front.

@@ -172,6 +172,9 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
     if (strcmp(key, "tier") == 0) {
         return text(r, pair, r->out->tier);
     }
+    if (strcmp(key, "label") == 0) {
+        return text(r, pair, r->out->label);
+    }
     if (strcmp(key, "before") == 0) {
         return text(r, pair, r->out->before);
     }
@@ -283,7 +286,7 @@ static bool check_parts(struct reading *r) {
 bool params_parse(const char *query, int64_t now_s, struct params *out,
                   char why[PARAMS_WHY_BYTES]) {
     struct evkeyvalq all;
-    *out = (struct params){.most = MOST, .points = POINTS};
+    *out = (struct params){.most = MOST, .points = POINTS, .label = "always"};
     struct reading reading = {.now_s = now_s, .out = out, .why = why};
     if (!query || !*query) {
         return set_times(&reading) && set_before(&reading);

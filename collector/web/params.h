@@ -24,6 +24,7 @@ struct params {
     char node[PARAMS_CHOICE_BYTES];     // a choice (store/query.h); "": all
     char identity[PARAMS_CHOICE_BYTES]; // likewise
     char tier[PARAMS_TEXT_BYTES];       // "": all
+    char label[PARAMS_TEXT_BYTES];      // of profiles; "always" unless told
     char before[PARAMS_TEXT_BYTES];     // a profile to compare with; "": none
     int64_t before_from_s;              // the stretch to compare with: as long, right before
     int64_t before_until_s;             // from_s, unless told otherwise
@@ -38,8 +39,8 @@ struct params {
 };
 
 // Reads the query of an address, without its "?"; NULL is the same as "". Names that may stand
-// once: from, until (seconds since 1970 UTC), last (seconds until now), tier, before, most, points,
-// failed; what is compared with, before_from and before_until, or against (words of
+// once: from, until (seconds since 1970 UTC), last (seconds until now), tier, label, before, most,
+// points, failed; what is compared with, before_from and before_until, or against (words of
 // text_against_parse); and of profiles metric, group, part_from, part_until, before_part_from and
 // before_part_until. Up to PARAMS_NAMES times: node, identity. On false why says in a line what
 // is wrong.

@@ -10,6 +10,7 @@ struct profile_filter {
     int64_t from_s, until_s; // as in struct query; by the profiles' end
     const char *node;        // NULL: any; a choice of them (query.h)
     const char *identity;    // some of whose requests it is of, NULL: any
+    const char *label;       // NULL: any
     uint32_t most;           // this many at most, the latest
     bool in_part;            // also those that were made in part of that time, by begin and end
 };

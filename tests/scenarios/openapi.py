@@ -157,11 +157,12 @@ def check_parameters(path, operation, errors):
         name = parameter["name"]
         if parameter["in"] != "query":
             continue
-        if "example" in parameter:
-            asked = f"{path}?" + urllib.parse.urlencode({name: parameter["example"]}, doseq=True)
+        more = path + ("&" if "?" in path else "?")
+        if "example" in parameter and name not in urllib.parse.parse_qs(path.partition("?")[2]):
+            asked = more + urllib.parse.urlencode({name: parameter["example"]}, doseq=True)
             check(asked, operation, ask(asked), "200")
         if parameter["schema"]["type"] == "integer" and errors:
-            asked = f"{path}?{name}=no"
+            asked = f"{more}{name}=no"
             check(asked, operation, ask(asked), "400")
 
 
@@ -176,6 +177,20 @@ def check_get(path, operation):
             check(asked, operation, ask(asked), "200")
             check_parameters(asked, operation, errors)
         path = path.replace("{id}", str(NOT_KEPT))
+        check(path, operation, ask(path), "404")
+    elif path == "/api/v1/heat":
+        node = next(p["node"] for p in json.loads(ask(PREFIX + "profiles")[2])["profiles"] if p["kind"] == "samples")
+        asked = f"{path}?last=86400&label=&" + urllib.parse.urlencode({"node": node})
+        check(asked, operation, ask(asked), "200")
+        check(path, operation, ask(path), "400")
+        asked = asked.replace("label=", "label=nothing")
+        check(asked, operation, ask(asked), "404")
+        asked = asked.replace("last=86400", "points=5").replace("label=nothing", "label=")
+        check_parameters(asked, operation, errors)
+    elif "{node}" in path:
+        asked = path.replace("{node}", urllib.parse.quote(NODE))
+        check(asked, operation, ask(asked), "404" if NODE == NOWHERE else "200")
+        path = path.replace("{node}", urllib.parse.quote(NOWHERE))
         check(path, operation, ask(path), "404")
     else:
         check(path, operation, ask(path), "200")

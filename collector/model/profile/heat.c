@@ -25,14 +25,15 @@ struct cover {
     int64_t *more;
 };
 
-struct heating {
+struct heat_maker {
     struct heat *heat;
-    const struct profile *profile;
+    const struct profile *profile; // that is added now
+    int64_t begin_us;              // of it
     struct sample_walk walk;
-    struct counted *counted; // of each process; NULL: the metric is no level
-    int64_t sum;             // of them
-    uint64_t second;         // up to which those not looked at are left out
-    struct cover late, held;
+    struct counted *counted;       // of each process; NULL: the metric is no level
+    int64_t sum;                   // of them
+    uint64_t second;               // up to which those not looked at are left out
+    struct cover late, held, made; // made: by profiles
 };
 
 uint64_t heat_cell_us(const struct heat *h) {
@@ -44,6 +45,9 @@ uint64_t heat_cell_begin(const struct heat *h, uint32_t cell) {
 }
 
 enum heat_state heat_state_of(const struct heat_cell *cell) {
+    if (cell->no_profile) {
+        return HEAT_NO_PROFILE;
+    }
     if (cell->looks > 0) {
         return cell->value > 0 ? HEAT_SEEN : HEAT_IDLE;
     }
@@ -74,11 +78,10 @@ static uint64_t length_of(const struct profile *p) {
 }
 
 // Columns of as few seconds as fit, and that people can count by. False: the stretch is empty.
-static bool lay_out(struct heat *h, const struct profile *p, const struct heat_choice *c) {
+static bool lay_out(struct heat *h, const struct heat_choice *c) {
     static const uint32_t seconds[] = {
         1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 3600, LIMIT_SAMPLE_SECONDS};
     enum { LAST = sizeof seconds / sizeof *seconds - 1 };
-    h->length_us = length_of(p);
     h->rows = c->rows;
     uint64_t until = c->until_us > 0 && c->until_us < h->length_us ? c->until_us : h->length_us;
     if (c->from_us >= until) {
@@ -109,7 +112,8 @@ static void cover_free(struct cover *c) {
 }
 
 // Covers a stretch up to a time.
-static void cover_add(struct cover *c, const struct heat *h, uint64_t until, uint64_t length) {
+static void cover_add(struct cover *c, const struct heat *h, int64_t until_us, uint64_t length) {
+    uint64_t until = until_us > 0 ? (uint64_t)until_us : 0;
     uint64_t cell = heat_cell_us(h), end = (uint64_t)h->columns * h->column_us;
     uint64_t from = until > length ? until - length : 0;
     from = from > h->from_us ? from - h->from_us : 0;
@@ -137,12 +141,17 @@ static uint64_t cover_of(const struct cover *c, uint32_t i, uint64_t cell_us, in
 
 // -- looks ----------------------------------------------------------------------------------------
 
-static void count_level(struct heating *g, uint32_t process, int64_t value) {
+// Of the record, in the map's time.
+static int64_t time_of(const struct heat_maker *g) {
+    return (int64_t)g->walk.us + g->begin_us;
+}
+
+static void count_level(struct heat_maker *g, uint32_t process, int64_t value) {
     g->sum += value - g->counted[process].value;
     g->counted[process] = (struct counted){value, g->walk.us};
 }
 
-static void forget_levels(struct heating *g) {
+static void forget_levels(struct heat_maker *g) {
     for (uint32_t i = 0; i < g->profile->samples->process_count; i++) {
         if (g->counted[i].value > 0 && g->walk.us - g->counted[i].us > FORGOTTEN_US) {
             count_level(g, i, 0);
@@ -150,14 +159,15 @@ static void forget_levels(struct heating *g) {
     }
 }
 
-static struct heat_cell *cell_at(const struct heat *h, uint64_t us) {
-    uint64_t from = us >= h->from_us ? us - h->from_us : UINT64_MAX;
+static struct heat_cell *cell_at(const struct heat *h, int64_t us) {
+    bool within = us >= 0 && (uint64_t)us >= h->from_us;
+    uint64_t from = within ? (uint64_t)us - h->from_us : UINT64_MAX;
     return from < h->columns * h->column_us ? &h->cells[from / heat_cell_us(h)] : NULL;
 }
 
-static void take_look(struct heating *g) {
+static void take_look(struct heat_maker *g) {
     const struct sample_record *r = &g->walk.record;
-    struct heat_cell *cell = cell_at(g->heat, g->walk.us);
+    struct heat_cell *cell = cell_at(g->heat, time_of(g));
     bool answered = r->kind != SAMPLE_UNANSWERED;
     enum flame_metric metric = g->heat->metric;
     int64_t value = 0;
@@ -178,7 +188,7 @@ static void take_look(struct heating *g) {
     }
 }
 
-static void take_record(struct heating *g) {
+static void take_record(struct heat_maker *g) {
     const struct sample_record *r = &g->walk.record;
     if (g->counted && g->walk.us / SECOND_US > g->second) {
         g->second = g->walk.us / SECOND_US;
@@ -196,17 +206,17 @@ static void take_record(struct heating *g) {
         }
         break;
     case SAMPLE_LATE:
-        cover_add(&g->late, g->heat, g->walk.us, r->number);
+        cover_add(&g->late, g->heat, time_of(g), r->number);
         break;
     case SAMPLE_HELD:
-        cover_add(&g->held, g->heat, g->walk.us, r->number);
+        cover_add(&g->held, g->heat, time_of(g), r->number);
         break;
     default:
         break;
     }
 }
 
-static bool walk(struct heating *g) {
+static bool walk(struct heat_maker *g) {
     bool ok = sample_walk_begin(&g->walk, g->profile);
     while (ok && sample_walk_next(&g->walk)) {
         take_record(g);
@@ -217,13 +227,14 @@ static bool walk(struct heating *g) {
 }
 
 // What is known once all have been seen.
-static void sum_up(struct heating *g) {
+static void sum_up(struct heat_maker *g, bool several) {
     struct heat *h = g->heat;
-    int64_t late = 0, held = 0;
+    int64_t late = 0, held = 0, made = 0;
     for (uint32_t i = 0; i < h->columns * h->rows; i++) {
         struct heat_cell *cell = &h->cells[i];
         cell->late_us = cover_of(&g->late, i, heat_cell_us(h), &late);
         cell->held_us = cover_of(&g->held, i, heat_cell_us(h), &held);
+        cell->no_profile = cover_of(&g->made, i, heat_cell_us(h), &made) == 0 && several;
         enum heat_state state = heat_state_of(cell);
         h->of_state[state]++;
         if (state == HEAT_SEEN) {
@@ -233,24 +244,70 @@ static void sum_up(struct heating *g) {
     }
 }
 
+static void release(struct heat_maker *m) {
+    cover_free(&m->late);
+    cover_free(&m->held);
+    cover_free(&m->made);
+    free(m);
+}
+
+// Of a map that is laid out.
+static struct heat_maker *maker_of(struct heat *h) {
+    uint32_t cells = h->columns * h->rows;
+    struct heat_maker *m = calloc(1, sizeof *m);
+    h->cells = calloc(cells, sizeof *h->cells);
+    if (m) {
+        m->heat = h;
+    }
+    if (m && h->cells && cover_make(&m->late, cells) && cover_make(&m->held, cells) &&
+        cover_make(&m->made, cells)) {
+        return m;
+    }
+    if (m) {
+        release(m);
+    }
+    heat_free(h);
+    return NULL;
+}
+
+struct heat_maker *heat_begin(struct heat *h, const struct heat_choice *c) {
+    *h = (struct heat){.metric = c->metric, .length_us = c->until_us};
+    return lay_out(h, c) ? maker_of(h) : NULL;
+}
+
+bool heat_add(struct heat_maker *m, const struct profile *p, int64_t begin_us) {
+    bool level = samples_is_level(m->heat->metric);
+    uint64_t length = length_of(p);
+    m->profile = p;
+    m->begin_us = begin_us;
+    m->sum = 0;
+    m->second = 0;
+    m->counted = level ? calloc(p->samples->process_count + 1, sizeof *m->counted) : NULL;
+    bool ok = (!level || m->counted) && walk(m);
+    cover_add(&m->made, m->heat, (int64_t)length + begin_us, length);
+    free(m->counted);
+    m->counted = NULL;
+    return ok;
+}
+
+void heat_end(struct heat_maker *m) {
+    sum_up(m, true);
+    release(m);
+}
+
 enum heat_made heat_make(struct heat *h, const struct profile *p, const struct heat_choice *c) {
-    *h = (struct heat){.metric = c->metric};
-    if (!lay_out(h, p, c)) {
+    *h = (struct heat){.metric = c->metric, .length_us = length_of(p)};
+    if (!lay_out(h, c)) {
         return HEAT_OUTSIDE;
     }
-    uint32_t cells = h->columns * h->rows;
-    struct heating g = {.heat = h, .profile = p};
-    bool level = samples_is_level(c->metric);
-    h->cells = calloc(cells, sizeof *h->cells);
-    g.counted = level ? calloc(p->samples->process_count + 1, sizeof *g.counted) : NULL;
-    bool ok = cover_make(&g.late, cells) && cover_make(&g.held, cells) && h->cells &&
-              (!level || g.counted) && walk(&g);
+    struct heat_maker *m = maker_of(h);
+    bool ok = m && heat_add(m, p, 0);
     if (ok) {
-        sum_up(&g);
+        sum_up(m, false);
     }
-    free(g.counted);
-    cover_free(&g.late);
-    cover_free(&g.held);
+    if (m) {
+        release(m);
+    }
     return ok ? HEAT_MADE : HEAT_NO_MEMORY;
 }
 

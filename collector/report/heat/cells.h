@@ -5,6 +5,10 @@
 #include "codec/json.h"
 #include "report/heat.h"
 
+// Notes of what is hot, and how long columns and cells are.
+void heat_put_grid_notes(struct heat_answer *a);
+// The profiles that it is of, as a key of an object that is open: profiles.
+void heat_put_pieces(struct json *j, const struct heat_answer *a);
 // The columns, rows and cells, as keys of an object that is open.
 void heat_put_cells(struct json *j, const struct heat *h);
 // The heat maps of a profile of samples for the viewer's file, as one object: of each metric of

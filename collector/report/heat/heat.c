@@ -3,12 +3,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text_amount.h"
 #include "base/text_time.h"
 #include "report/flame/find.h"
 #include "report/flame/notes.h"
+#include "report/heat/cells.h"
 
 // -- in words -------------------------------------------------------------------------------------
 
@@ -35,9 +37,27 @@ const char *heat_state_text(const struct heat *h, enum heat_state state) {
         return "held back: the sampler kept to its budget";
     case HEAT_NOTHING:
         return "not looked at: no look was due";
+    case HEAT_NO_PROFILE:
+        return "no profile: nothing is kept of that time";
     default:
         return "seen";
     }
+}
+
+char *heat_axis_text(const struct heat_answer *a, uint64_t us, char out[HEAT_TIME_BYTES]) {
+    uint64_t s = us / 1000000;
+    if (a->id == 0) {
+        bool whole = a->heat.column_us % 60000000 == 0 || s % 60 == 0;
+        snprintf(out, HEAT_TIME_BYTES,
+                 whole ? "%02" PRIu64 ":%02" PRIu64 : "%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64,
+                 s / 3600 % 24, s / 60 % 60, s % 60);
+    } else if (us % 1000000 == 0 && s > 0 && s % 60 == 0) {
+        snprintf(out, HEAT_TIME_BYTES, s % 3600 == 0 ? "%" PRIu64 "h" : "%" PRIu64 "m",
+                 s % 3600 == 0 ? s / 3600 : s / 60);
+    } else {
+        heat_time_text(us, out);
+    }
+    return out;
 }
 
 char *heat_time_text(uint64_t us, char out[HEAT_TIME_BYTES]) {
@@ -91,13 +111,11 @@ static const char *what_is_hot(enum flame_metric metric) {
     }
 }
 
-static void put_notes(struct heat_answer *a) {
+void heat_put_grid_notes(struct heat_answer *a) {
     const struct heat *h = &a->heat;
     char column[TEXT_DURATION_BYTES], cell[TEXT_DURATION_BYTES];
     text_duration((double)h->column_us * 1000, column);
     text_duration((double)heat_cell_us(h) * 1000, cell);
-    a->notes.most = FLAME_NOTES;
-    notes_sampled(&a->profile, a->id, h->metric, &a->notes);
     notes_add(&a->notes, "Hot are %s", what_is_hot(h->metric));
     if (h->column_us == 1000000) {
         notes_add(&a->notes, "A column is a second, from the bottom up, and each of its cells %s",
@@ -108,6 +126,12 @@ static void put_notes(struct heat_answer *a) {
                   "together, as there are many; --from and --to draw fewer",
                   column, cell);
     }
+}
+
+static void put_notes(struct heat_answer *a) {
+    a->notes.most = FLAME_NOTES;
+    notes_sampled(&a->profile, a->id, a->heat.metric, &a->notes);
+    heat_put_grid_notes(a);
 }
 
 static enum heat_found make(struct heat_answer *a, const struct heat_question *q) {
@@ -142,6 +166,12 @@ enum heat_found heat_ask(struct store *s, const struct heat_question *q, struct 
                  flame_metric_name(a->heat.metric), h->node,
                  text_time_format(h->begin_ns, false, started));
         put_notes(a);
+        a->started_ns = h->begin_ns;
+        a->pieces = calloc(1, sizeof *a->pieces);
+        found = a->pieces ? HEAT_FOUND : HEAT_FAILED;
+    }
+    if (found == HEAT_FOUND) {
+        a->pieces[a->piece_count++] = (struct heat_piece){a->id, 0, (int64_t)a->heat.length_us};
     }
     return found;
 }
@@ -149,5 +179,6 @@ enum heat_found heat_ask(struct store *s, const struct heat_question *q, struct 
 void heat_answer_free(struct heat_answer *a) {
     heat_free(&a->heat);
     profile_free(&a->profile);
+    free(a->pieces);
     *a = (struct heat_answer){0};
 }

@@ -40,11 +40,9 @@ static double held_of(const struct heat_cell *c) {
 
 // A text for each column, a letter for each cell.
 static void put_states(struct json *j, const struct heat *h) {
-    static const char letters[HEAT_STATES] = {[HEAT_SEEN] = 's',
-                                              [HEAT_IDLE] = 'i',
-                                              [HEAT_LATE] = 'l',
-                                              [HEAT_HELD] = 'h',
-                                              [HEAT_NOTHING] = '-'};
+    static const char letters[HEAT_STATES] = {
+        [HEAT_SEEN] = 's', [HEAT_IDLE] = 'i',    [HEAT_LATE] = 'l',
+        [HEAT_HELD] = 'h', [HEAT_NOTHING] = '-', [HEAT_NO_PROFILE] = 'n'};
     char text[LIMIT_HEAT_ROWS + 1];
     json_key(j, "states");
     json_open(j, '[');
@@ -85,15 +83,31 @@ void heat_put_cells(struct json *j, const struct heat *h) {
     put_list(j, h, "held_ms", held_of);
 }
 
+void heat_put_pieces(struct json *j, const struct heat_answer *a) {
+    json_key(j, "profiles");
+    json_open(j, '[');
+    for (uint32_t i = 0; i < a->piece_count; i++) {
+        const struct heat_piece *p = &a->pieces[i];
+        json_open(j, '{');
+        json_key_int(j, "id", p->id);
+        json_key_number(j, "from_ms", (double)p->from_us / 1000, 3);
+        json_key_number(j, "until_ms", (double)p->until_us / 1000, 3);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
 void heat_json(const struct heat_answer *a, struct buffer *out) {
     const struct profile_head *head = &a->profile.head;
     struct json j = json_make(out);
     char started[TEXT_TIME_BYTES];
     json_open(&j, '{');
-    json_key_int(&j, "profile", a->id);
+    json_key(&j, "profile");
+    a->id > 0 ? json_int(&j, a->id) : json_null(&j);
+    heat_put_pieces(&j, a);
     json_key_text(&j, "name", head->name);
     json_key_text(&j, "node", head->node);
-    json_key_text(&j, "started_at", text_time_format(head->begin_ns, true, started));
+    json_key_text(&j, "started_at", text_time_format(a->started_ns, true, started));
     key_ms(&j, "length_ms", a->heat.length_us);
     put_metric(&j, &a->heat);
     json_key(&j, "notes");

@@ -9,15 +9,22 @@
   var x0 = +place.x, y0 = +place.y, width = +place.width, height = +place.height;
   var count = map.columns * map.rows;
   var anchor = 0, at = 0, dragged = false, chosen = null;
-  var hint = "Drag to choose a range, c copies it: to be pasted behind kprof flame --profile ID";
+  var hint = "Drag to choose a range, c copies it: to be pasted behind kprof flame" + (map.profiles ? "" : " --profile ID");
 
   var column = function (cell) { return Math.floor(cell / map.rows); };
   var left = function (cell) { return x0 + column(cell) * width; };
   var below = function (cell) { return y0 - cell % map.rows * height; };
-  var seconds = function (cell) {
-    return String(Math.round((map.from_ms + cell * map.cell_ms) * 1000) / 1e6) + "s";
+  var time = function (cell) { return map.from_ms + cell * map.cell_ms; };
+  var seconds = function (ms) { return String(Math.round(ms * 1000) / 1e6) + "s"; };
+  // Of several profiles each that the range is of, by its own time.
+  var range = function (first, last) {
+    var from = time(first), to = time(last + 1);
+    if (!map.profiles) { return "--from " + seconds(from) + " --to " + seconds(to); }
+    return map.profiles.filter(function (p) { return p.from_ms < to && p.until_ms > from; }).map(function (p) {
+      return "--profile " + p.id + " --from " + seconds(Math.max(0, from - p.from_ms)) + " --to " +
+        seconds(Math.min(p.until_ms, to) - p.from_ms);
+    }).join(", ") || "no profile";
   };
-  var range = function (first, last) { return "--from " + seconds(first) + " --to " + seconds(last + 1); };
   var sum = function (list, first, last) {
     return list.slice(first, last + 1).reduce(function (a, b) { return a + b; }, 0);
   };

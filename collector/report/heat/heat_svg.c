@@ -58,7 +58,8 @@ static uint32_t look_of(const struct heat *h, const struct heat_cell *cell) {
 static const char *const state_paint[HEAT_STATES] = {[HEAT_IDLE] = "class=\"idle\"",
                                                      [HEAT_LATE] = "style=\"fill:url(#late)\"",
                                                      [HEAT_HELD] = "style=\"fill:url(#held)\"",
-                                                     [HEAT_NOTHING] = "class=\"frame\""};
+                                                     [HEAT_NOTHING] = "class=\"frame\"",
+                                                     [HEAT_NO_PROFILE] = "class=\"unkept\""};
 
 // A path of all cells that look alike: those on top of one another in one piece.
 static void put_alike(const struct picture *p, const char *paint, uint32_t look) {
@@ -93,8 +94,10 @@ static void put_cells(const struct picture *p) {
         snprintf(paint, sizeof paint, "class=\"c%" PRIu32 "\"", level);
         put_alike(p, paint, level);
     }
-    for (enum heat_state state = HEAT_IDLE; state < HEAT_NOTHING; state++) {
-        put_alike(p, state_paint[state], LEVELS + state);
+    for (enum heat_state state = HEAT_IDLE; state < HEAT_STATES; state++) {
+        if (state != HEAT_NOTHING) {
+            put_alike(p, state_paint[state], LEVELS + state);
+        }
     }
     buffer_printf(p->out, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
                   LEFT, p->top, p->right - LEFT, p->bottom - p->top);
@@ -128,17 +131,6 @@ static void put_head(const struct picture *p, int height) {
     }
 }
 
-// A time in as large units as leave it whole.
-static void time_label(uint64_t us, char out[HEAT_TIME_BYTES]) {
-    uint64_t s = us / 1000000;
-    if (us % 1000000 == 0 && s > 0 && s % 60 == 0) {
-        snprintf(out, HEAT_TIME_BYTES, s % 3600 == 0 ? "%" PRIu64 "h" : "%" PRIu64 "m",
-                 s % 3600 == 0 ? s / 3600 : s / 60);
-    } else {
-        heat_time_text(us, out);
-    }
-}
-
 static void put_axes(const struct picture *p) {
     enum { APART = 56, ROW_MARKS = 5 };
     const struct heat *h = p->h;
@@ -147,7 +139,7 @@ static void put_axes(const struct picture *p) {
     uint64_t first = (step - h->from_us / h->column_us % step) % step;
     for (uint64_t column = first; column < h->columns; column += step) {
         int x = LEFT + (int)column * p->width;
-        time_label(h->from_us + column * h->column_us, label);
+        heat_axis_text(p->a, h->from_us + column * h->column_us, label);
         buffer_printf(p->out, "<path class=\"tick\" d=\"M%d.5 %dv5\"/>", x, p->bottom);
         put_line(p, "class=\"axis\"", x, p->bottom + 18, label);
     }
@@ -186,12 +178,14 @@ static void put_scale(const struct picture *p, int y) {
 
 // The states, each with how much of the map it is.
 static void put_legend(const struct picture *p, int y) {
-    static const enum heat_state states[] = {HEAT_IDLE, HEAT_LATE, HEAT_HELD, HEAT_NOTHING};
+    static const enum heat_state states[] = {HEAT_IDLE, HEAT_LATE, HEAT_HELD, HEAT_NOTHING,
+                                             HEAT_NO_PROFILE};
+    int count = p->a->id > 0 ? 4 : 5;
     char text[160], duration[TEXT_DURATION_BYTES];
     if (p->h->highest > 0) {
         put_scale(p, y);
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < count; i++) {
         int x = LEFT + 400 + i % 2 * 325, at = y + i / 2 * LEGEND;
         uint64_t ns = p->h->of_state[states[i]] * heat_cell_us(p->h) * 1000;
         buffer_printf(p->out, "<rect %s x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>",
@@ -209,6 +203,7 @@ static void put_over(const struct picture *p) {
     const struct heat *h = p->h;
     struct buffer *out = p->out;
     char from[HEAT_TIME_BYTES], to[HEAT_TIME_BYTES];
+    bool several = p->a->id == 0;
     int y = p->bottom + AXIS + RANGE - 4;
     put_line(p, "id=\"here\" class=\"range\"", LEFT, y, "");
     put_line(p, "id=\"chosen\" class=\"range\"", LEFT, y + RANGE, "");
@@ -216,10 +211,14 @@ static void put_over(const struct picture *p) {
     for (uint32_t column = 0; column < h->columns; column++) {
         uint64_t begin = h->from_us + column * h->column_us;
         buffer_printf(out,
-                      "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><title>--from %s --to "
-                      "%s</title></rect>\n",
+                      "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><title>%s%s%s%s"
+                      "</title></rect>\n",
                       LEFT + (int)column * p->width, p->top, p->width, p->bottom - p->top,
-                      heat_time_text(begin, from), heat_time_text(begin + h->column_us, to));
+                      several ? "" : "--from ",
+                      several ? heat_axis_text(p->a, begin, from) : heat_time_text(begin, from),
+                      several ? " to " : " --to ",
+                      several ? heat_axis_text(p->a, begin + h->column_us, to)
+                              : heat_time_text(begin + h->column_us, to));
     }
     buffer_printf(out,
                   "</g>\n<metadata id=\"cells\" data-x=\"%d\" data-y=\"%d\" data-width=\"%d\" "
@@ -228,6 +227,9 @@ static void put_over(const struct picture *p) {
                   samples_is_level(h->metric));
     struct json j = json_make(out);
     json_open(&j, '{');
+    if (several) {
+        heat_put_pieces(&j, p->a);
+    }
     heat_put_cells(&j, h);
     json_close(&j, '}');
     buffer_text(out, "]]></metadata>\n<script><![CDATA[\n");
@@ -246,7 +248,7 @@ void heat_svg(const struct heat_answer *a, struct buffer *out) {
     p.right = LEFT + (int)h->columns * p.width;
     p.bottom = p.top + (int)h->rows * p.height;
     int legend = p.bottom + AXIS + 2 * RANGE + 10;
-    put_head(&p, legend + 2 * LEGEND + MARGIN);
+    put_head(&p, legend + (a->id > 0 ? 2 : 3) * LEGEND + MARGIN);
     put_cells(&p);
     put_axes(&p);
     put_legend(&p, legend);

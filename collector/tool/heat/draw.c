@@ -28,6 +28,7 @@ static const struct {
     [LEVELS + HEAT_LATE] = {"!", "!", "38;5;32"},
     [LEVELS + HEAT_HELD] = {"=", "=", "38;5;169"},
     [LEVELS + HEAT_NOTHING] = {" ", " ", NULL},
+    [LEVELS + HEAT_NO_PROFILE] = {"╱", "/", "38;5;244"},
 };
 
 uint32_t heat_columns_of(uint32_t width) {
@@ -45,6 +46,7 @@ uint32_t heat_rows_of(uint32_t height) {
 }
 
 struct drawing {
+    const struct heat_answer *a;
     const struct heat *h;
     const struct heat_style *style;
     uint32_t width; // characters of a cell
@@ -106,7 +108,11 @@ static void put_axis(const struct drawing *d) {
         for (; at < column * d->width; at++) {
             buffer_text(d->out, " ");
         }
-        heat_time_text(h->from_us + column * h->column_us, mark);
+        if (d->a->id == 0) {
+            heat_axis_text(d->a, h->from_us + column * h->column_us, mark);
+        } else {
+            heat_time_text(h->from_us + column * h->column_us, mark);
+        }
         buffer_text(d->out, mark);
         at += (uint32_t)strlen(mark);
     }
@@ -139,7 +145,7 @@ void heat_draw(const struct heat_answer *a, uint32_t width, const struct heat_st
                struct buffer *out) {
     const struct heat *h = &a->heat;
     bool twice = h->columns * 2 <= heat_columns_of(width);
-    struct drawing d = {.h = h, .style = style, .width = twice ? 2 : 1, .out = out};
+    struct drawing d = {.a = a, .h = h, .style = style, .width = twice ? 2 : 1, .out = out};
     put_clean(out, a->title);
     for (uint32_t i = 0; i < a->notes.count; i++) {
         put_clean(out, a->notes.text[i]);

@@ -3,7 +3,8 @@
 import { addLook, type Look, lookOf } from "./flame/look";
 
 export type View = {
-  view: "" | "nodes";   // "": the numbers of a stretch
+  view: "" | "nodes" | "samples"; // "": the numbers of a stretch; samples: those of a label as one map
+  label: string;
   nodes: string[];      // none: all of them; so for the next two
   identities: string[];
   tiers: string[];      // that charts and tables show; what the others take stands as one
@@ -34,7 +35,7 @@ const SHORTEST = 60; // seconds, since something that was just now
 /** What the API takes of names at most. */
 export const MOST_NAMES = 16;
 
-const USUAL: View = { view: "", nodes: [], identities: [], tiers: [], last: 3600, from: 0, until: 0, compare: "", find: "", slow: 0, profile: 0,
+const USUAL: View = { view: "", label: "", nodes: [], identities: [], tiers: [], last: 3600, from: 0, until: 0, compare: "", find: "", slow: 0, profile: 0,
                       before: 0, sort: "", look: {}, drawn: {} };
 const LISTS: [Lists, string][] = [["nodes", "node"], ["identities", "identity"], ["tiers", "tier"]];
 
@@ -49,7 +50,7 @@ export function view(): View {
   const from = number("from"), until = number("until"), compare = p.get("compare") ?? "";
   const bounded = from > 0 && (until > from || until === 0);
   return {
-    view: p.get("view") === "nodes" ? "nodes" : "", nodes: names("node"), identities: names("identity"), tiers: names("tier"),
+    view: p.get("view") === "nodes" ? "nodes" : p.get("view") === "samples" ? "samples" : "", label: p.get("label") ?? "", nodes: names("node"), identities: names("identity"), tiers: names("tier"),
     last: bounded ? 0 : number("last") || USUAL.last, from: bounded ? from : 0, until: bounded ? until : 0,
     compare: compare === "before" || compare === "day" || compare === "week" ? compare : "", find: p.get("find") ?? "",
     slow: number("slow"), profile: number("profile"), before: number("before"), sort: p.get("sort") ?? "",
@@ -61,6 +62,7 @@ export function hrefOf(change: Partial<View>): string {
   const v = { ...view(), ...change };
   if (change.last) { v.from = v.until = 0; }
   if (change.from) { v.last = 0; }
+  if (v.view !== "samples") { v.label = ""; }
   const p = new URLSearchParams();
   for (const [list, name] of LISTS) { v[list].forEach(one => p.append(name, one)); }
   for (const key of Object.keys(USUAL) as (keyof View)[]) {

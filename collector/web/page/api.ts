@@ -51,9 +51,11 @@ export type Profile = {
   id: number; kind: string; name: string; label: string; node: string; started_at: string; duration_ms: number; requests: number;
   looks: number; // of samples
 };
+export type Piece = { id: number; from_ms: number; until_ms: number };
 /** A profile of samples by time; lists have a value a cell, column behind column. */
 export type Heat = {
-  profile: number; length_ms: number; metric: string; unit: string; adds_up: boolean; from_ms: number; column_ms: number; cell_ms: number;
+  profile: number | null; // null: of several, from the begin of the day on, UTC
+  profiles?: Piece[]; started_at?: string; length_ms: number; metric: string; unit: string; adds_up: boolean; from_ms: number; column_ms: number; cell_ms: number;
   columns: number; rows: number; lowest: number; highest: number; states: string[]; values: number[]; looks: number[]; unanswered: number[];
 };
 

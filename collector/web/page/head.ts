@@ -79,7 +79,7 @@ export class Head {
       } }),
       pick({ id: "tier", all: "all tiers", many: "tiers", chosen: v.tiers, names: async () => nodes.tiers, take: tiers => go({ ...NUMBERS, tiers }) }),
     ];
-    return v.view === "nodes" ? all.slice(0, 1) : all;
+    return v.view !== "" ? all.slice(0, 1) : all;
   }
 
   /** What happened in the stretch: it can be compared with what was before that. */

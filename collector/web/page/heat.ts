@@ -11,7 +11,7 @@ export type Part = [number, number];
 export type Parts = { part: Part | null; other: Part | null };
 
 const ROW = 3, AXIS = 20, LEFT = 48, WIDEST = 24, LEVELS = 12, LEAST = 0.2, SETTLED_MS = 300;
-const STATES: Record<string, string> = { l: "too busy: the node had no time for the sampler",
+const STATES: Record<string, string> = { n: "no profile: nothing is kept of that time", l: "too busy: the node had no time for the sampler",
                                          h: "held back: the sampler kept to its budget", "-": "not looked at: none was due" };
 
 const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(3))} s`;
@@ -42,7 +42,8 @@ export class HeatMap {
   private readonly scheme = new MutationObserver(this.redraw);
 
   /** chosen: somebody chose other parts. named: one part, which is not drawn. */
-  constructor(private readonly chosen: (parts: Parts) => void, private readonly named = false) {
+  /** clock: says a time since the map's begin; usually in seconds. */
+  constructor(private readonly chosen: (parts: Parts) => void, private readonly named = false, private readonly clock?: (ms: number) => string) {
     this.sizes.observe(this.area);
     this.dark.addEventListener("change", this.redraw);
     this.scheme.observe(document.documentElement, { attributeFilter: ["data-scheme"] });
@@ -71,6 +72,9 @@ export class HeatMap {
 
   // -- where things are ---------------------------------------------------------------------------------------------------------------
 
+  private name(part: Part): string {
+    return this.clock ? `${this.clock(part[0])} to ${this.clock(part[1])}` : partName(part);
+  }
   private get cells(): number { return this.heat ? this.heat.columns * this.heat.rows : 0; }
   private width(): number { return Math.min(WIDEST, (this.area.clientWidth - LEFT) / Math.max(1, this.heat?.columns ?? 1)); }
   private begin(cell: number): number {
@@ -136,7 +140,7 @@ export class HeatMap {
       const most = this.cells, step = !part ? 0 : e.shiftKey ? 0 : Math.max(-first, Math.min(by, most - end));
       const until = part && e.shiftKey ? Math.max(first + 1, Math.min(end + by, most)) : end + step;
       this.choose(this.partOf(first + step, until - 1), false);
-      this.tell([partName(this.parts.part!), ""]);
+      this.tell([this.name(this.parts.part!), ""]);
     } else {
       return;
     }
@@ -157,15 +161,15 @@ export class HeatMap {
     if (!heat) { return; }
     if (cell < 0) {
       const { part, other } = this.parts;
-      this.tell([this.named ? part ? `Chosen: ${partName(part)}` : "A drag chooses a part."
-        : part ? `Drawn below: ${partName(part)}` : "Drawn below: all of it. A drag chooses a part, with shift one to compare it with.",
-                 other ? `compared with ${partName(other)}` : ""]);
+      this.tell([this.named ? part ? `Chosen: ${this.name(part)}` : "A drag chooses a part."
+        : part ? `Drawn below: ${this.name(part)}` : "Drawn below: all of it. A drag chooses a part, with shift one to compare it with.",
+                 other ? `compared with ${this.name(other)}` : ""]);
       return;
     }
     const state = heat.states[Math.floor(cell / heat.rows)]![cell % heat.rows]!, silent = heat.unanswered[cell]!;
     const value = amount(heat.values[cell]!, heat.unit), looks = amount(heat.looks[cell]!, "samples");
     const drag = this.from >= 0 ? this.second ? this.parts.other : this.parts.part : null;
-    this.tell([partName(drag ?? this.partOf(cell, cell)),
+    this.tell([this.name(drag ?? this.partOf(cell, cell)),
       state === "s" ? (heat.unit === "samples" ? value : `${value}, ${looks}`)
         : state === "i" ? `idle: ${looks}, ${heat.metric === "active" ? "and no process had run" : "and none of it"}` : STATES[state] ?? "",
       silent > 0 ? `${silent} not answered` : ""]);
@@ -197,7 +201,7 @@ export class HeatMap {
       if (state === "-") { continue; }
       const value = heat.values[cell]!;
       if (state === "s" && !colours.has(value)) { colours.set(value, this.colour(value)); }
-      c.fillStyle = state === "s" ? colours.get(value)! : state === "i" ? variable("--raised") : state === "l" ? late : held;
+      c.fillStyle = state === "n" ? variable("--line") : state === "s" ? colours.get(value)! : state === "i" ? variable("--raised") : state === "l" ? late : held;
       c.fillRect(LEFT + column * width, high - (row + 1) * ROW, width, ROW);
     }
     this.axes(c, width, high);
@@ -222,7 +226,7 @@ export class HeatMap {
       const at = (heat.from_ms + column * heat.column_ms) / 1000;
       if (at % step === 0) {
         c.fillRect(LEFT + column * width, high, 1, 4);
-        c.fillText(`${at} s`, LEFT + column * width + 3, high + 4);
+        c.fillText(this.clock ? this.clock(at * 1000) : `${at} s`, LEFT + column * width + 3, high + 4);
       }
     }
   }
@@ -254,7 +258,7 @@ export class HeatMap {
       has("s") && item("hot", `${amount(heat.lowest, heat.unit)} to ${amount(heat.highest, heat.unit)}${heat.adds_up ? "" : " at most"} in ` +
         `${heat.cell_ms} ms`),
       has("i") && item("idle", "idle"), has("l") && item("late", "node too busy for the sampler"),
-      has("h") && item("held", "sampler held itself back"), this.parts.part && item("chosen", this.named ? "chosen" : "drawn below"),
+      has("h") && item("held", "sampler held itself back"), has("n") && item("unkept", "no profile"), this.parts.part && item("chosen", this.named ? "chosen" : "drawn below"),
       this.parts.other && item("other", "compared with"));
   }
 }

@@ -10,6 +10,7 @@ import { nodesView } from "./nodes";
 import { overview } from "./overview";
 import { profile } from "./profile";
 import type { Shown } from "./shown";
+import { samplesView } from "./samples";
 import { slow } from "./slow";
 import { failed } from "./states";
 
@@ -28,7 +29,8 @@ let busy = false;
 /** gone: when the view makes room for another one. */
 function viewOf(nodes: Nodes, gone: AbortSignal): Shown {
   const v = view();
-  return v.slow ? slow(v, gone) : v.profile ? profile(v, gone) : v.view === "nodes" ? nodesView(v, nodes, gone) : overview(v, nodes, gone);
+  return v.slow ? slow(v, gone) : v.profile ? profile(v, gone) : v.view === "nodes" ? nodesView(v, nodes, gone)
+    : v.view === "samples" ? samplesView(v, nodes, gone) : overview(v, nodes, gone);
 }
 
 /** Somebody looks at something closely: what is there stays as it is. */

@@ -10,9 +10,10 @@ import { HeatMap, type Part, partName, type Parts } from "./heat";
 import { looked } from "./lists";
 import type { Shown } from "./shown";
 import { failed } from "./states";
+import { isTriggered } from "./strip";
 import { moment, secondsOf } from "./times";
 
-const OTHERS = 100;
+const OTHERS = 100, DAY_S = 86400;
 const FULL_GROUPS = ["none", "identity", "process"];
 const GROUPS = ["none", "status", "process", "application", "identity", "memory", "queue"];
 /** What a heat map is of where the flame graph counts looks, which are as many all the time. */
@@ -22,6 +23,13 @@ const isSampled = (data: ProfileData): boolean => data.series[0]?.name === "samp
 
 function partOf(from: string | undefined, until: string | undefined, length: number): Part | null {
   return from || until ? [Number(from ?? 0), Number(until ?? Math.ceil(length))] : null;
+}
+
+/** The way to all that a sampler made, up to its end. */
+function dayOf(own: Profile | undefined): HTMLElement | null {
+  const end = own ? Math.ceil(secondsOf(own.started_at) + own.duration_ms / 1000) : 0;
+  return own && own.label && !isTriggered(own.name) ? h("a", { href: hrefOf({ view: "samples", nodes: [own.node], label: own.label, from: end - DAY_S,
+    until: end, profile: 0, before: 0 }) }, `a day of “${own.label}”`) : null;
 }
 
 export function profile(v: View, gone: AbortSignal): Shown {
@@ -98,6 +106,7 @@ export function profile(v: View, gone: AbortSignal): Shown {
     const chosen = heat && (v.drawn.part_from || v.drawn.part_until);
     fill(bar, compare(), groups(sampled),
       chosen ? h("button", { type: "button", onclick: () => void again(partsIn({ part: null, other: null })) }, "show all of it") : null,
+      sampled && dayOf(list.find(p => p.id === v.profile)),
       v.identities.length > 0 ? h("a", { href: hrefOf({ profile: 0, before: 0 }) }, "back to the numbers") : null);
     if (!element.firstChild) {
       element.className = sampled ? "sampled" : "";

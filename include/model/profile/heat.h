@@ -14,15 +14,17 @@ struct heat_cell {
     uint32_t unanswered; // of these
     uint64_t late_us;    // of it the node had no time for the sampler,
     uint64_t held_us;    // or that held itself back, to keep to its budget
+    bool no_profile;     // of several profiles: none is of its time
 };
 
 // What a cell is.
 enum heat_state {
-    HEAT_SEEN,    // looks, and they weigh something
-    HEAT_IDLE,    // looks, which weigh nothing
-    HEAT_LATE,    // no looks: the node had no time for the sampler
-    HEAT_HELD,    // no looks: it held itself back
-    HEAT_NOTHING, // no looks, as none was due, or the run had not begun or was over
+    HEAT_SEEN,       // looks, and they weigh something
+    HEAT_IDLE,       // looks, which weigh nothing
+    HEAT_LATE,       // no looks: the node had no time for the sampler
+    HEAT_HELD,       // no looks: it held itself back
+    HEAT_NOTHING,    // no looks, as none was due, or the run had not begun or was over
+    HEAT_NO_PROFILE, // of several profiles: none is of that time
     HEAT_STATES
 };
 
@@ -53,6 +55,17 @@ enum heat_made {
 // Makes one of a profile that has samples. heat_free in either case.
 enum heat_made heat_make(struct heat *h, const struct profile *p, const struct heat_choice *choice);
 void heat_free(struct heat *h);
+
+// One of several profiles, none of which need be in memory when the next one is: its columns lie
+// from h->from_us on as choice->from_us and until_us say, from a time that is theirs together.
+struct heat_maker; // opaque
+// NULL, and h is empty: the stretch is empty, or there is no memory.
+struct heat_maker *heat_begin(struct heat *h, const struct heat_choice *choice);
+// Adds a profile that has samples, and that begins so long after that time; what of it is before is
+// left out. False without memory, and where its records are damaged: only the end may follow.
+bool heat_add(struct heat_maker *m, const struct profile *p, int64_t begin_us);
+// They are all added; h is finished. heat_free(h) stays to be called.
+void heat_end(struct heat_maker *m);
 // How long a cell is; when it begins, from the profile's begin.
 uint64_t heat_cell_us(const struct heat *h);
 uint64_t heat_cell_begin(const struct heat *h, uint32_t cell);

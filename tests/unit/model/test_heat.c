@@ -10,13 +10,13 @@
 enum { MS = 1000, SECOND = 1000000 };
 
 // A map of a profile, as a letter for each cell, columns apart by "|": s seen, i idle, l late, h
-// held, - nothing.
+// held, - nothing, n no profile.
 static const char *states(const struct heat *h) {
     static char out[4000];
     size_t len = 0;
     for (uint32_t i = 0; i < h->columns * h->rows; i++) {
         len += i > 0 && i % h->rows == 0 ? (size_t)sprintf(out + len, "|") : 0;
-        out[len++] = "silh-"[heat_state_of(&h->cells[i])];
+        out[len++] = "silh-n"[heat_state_of(&h->cells[i])];
     }
     out[len] = 0;
     return out;
@@ -256,15 +256,55 @@ static void no_memory(void **state) {
         assert_int_not_equal(got, HEAT_OUTSIDE);
         heat_free(&h);
     }
-    assert_int_equal(failed, 1 + 1 + 4 + 1 + 1); // cells, levels, covers, the walk; and none
+    assert_int_equal(failed, 1 + 1 + 1 + 6 + 1 + 1); // the maker, cells, levels, covers, the walk; none
     end(&t);
+}
+
+// Two profiles of a day: where neither is, nothing is kept; what is before the map is left out.
+static void of_several(void **state) {
+    (void)state;
+    struct told first, second;
+    struct heat h;
+    struct heat_choice choice = {.metric = FLAME_REDUCTIONS,
+                                 .from_us = 2 * SECOND,
+                                 .until_us = 9 * SECOND,
+                                 .columns = 100,
+                                 .rows = 2};
+    begin(&first); // from 1 s on, for 2 s
+    first.profile.head.end_ns = first.profile.head.begin_ns + INT64_C(2000000000);
+    look(&first, 0, STATUS_RUNNING, 1, 1, 0);
+    at(&first, 1200 * MS);
+    look(&first, 0, STATUS_RUNNING, 1, 5, 0);
+    begin(&second); // from 6.5 s on, for 2 s
+    second.profile.head.end_ns = second.profile.head.begin_ns + INT64_C(2000000000);
+    look(&second, 0, STATUS_RUNNING, 1, 1, 0);
+    at(&second, 600 * MS);
+    look(&second, 0, STATUS_RUNNING, 1, 7, 0);
+    at(&second, 900 * MS);
+    held(&second, 400 * MS);
+    assert_true(taken(&first) && taken(&second));
+    struct heat_maker *m = heat_begin(&h, &choice);
+    assert_non_null(m);
+    assert_true(heat_add(m, &first.profile, SECOND));
+    assert_true(heat_add(m, &second.profile, 6500 * MS));
+    heat_end(m);
+    assert_int_equal(h.columns, 7);
+    assert_string_equal(states(&h), "s-|nn|nn|nn|ns|sh|-n");
+    assert_string_equal(values(&h), "0:5 9:1 10:7");
+    assert_int_equal(h.of_state[HEAT_NO_PROFILE], 8);
+    assert_int_equal(h.highest, 7);
+    heat_free(&h);
+    choice.until_us = 2 * SECOND;
+    assert_null(heat_begin(&h, &choice));
+    end(&first);
+    end(&second);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(told_apart),   cmocka_unit_test(by_metrics), cmocka_unit_test(edges),
         cmocka_unit_test(of_a_stretch), cmocka_unit_test(levels),     cmocka_unit_test(long_runs),
-        cmocka_unit_test(hostile),      cmocka_unit_test(no_memory),
+        cmocka_unit_test(of_several),   cmocka_unit_test(hostile),    cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

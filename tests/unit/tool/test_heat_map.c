@@ -219,12 +219,130 @@ static void refused(void **state) {
     }
 }
 
+// -- the parts that a file for browsers has
+// ---------------------------------------------------------
+
+static char html[8 << 20];
+
+// What stands in an element of the file that kprof flame has written, to be freed; NULL: there is
+// none.
+static char *part_of(const char *id) {
+    char begin[64];
+    snprintf(begin, sizeof begin, "id=\"%s\">", id);
+    const char *from = strstr(html, begin), *end = from ? strstr(from, "</script>") : NULL;
+    return end ? strndup(from + strlen(begin), (size_t)(end - from) - strlen(begin)) : NULL;
+}
+
+static void write_html(const char *arguments) {
+    char more[400];
+    snprintf(more, sizeof more, "--profile 1 --out %s/x.html %s", fixture_dir, arguments);
+    assert_int_equal(tool_ask("flame", more), 0);
+    snprintf(more, sizeof more, "%s/x.html", fixture_dir);
+    FILE *f = fopen(more, "r");
+    assert_non_null(f);
+    size_t len = fread(html, 1, sizeof html - 1, f);
+    assert_in_range(len, 1000, sizeof html - 2);
+    html[len] = 0;
+    fclose(f);
+}
+
+// A number that SQL makes of two texts.
+static int64_t number_of(const char *sql, const char *a, const char *b) {
+    sqlite3 *db;
+    sqlite3_stmt *asking;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &asking, NULL), SQLITE_OK);
+    sqlite3_bind_text(asking, 1, a, -1, SQLITE_STATIC);
+    sqlite3_bind_text(asking, 2, b, -1, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(asking), SQLITE_ROW);
+    int64_t number = sqlite3_column_int64(asking, 0);
+    sqlite3_finalize(asking);
+    sqlite3_close(db);
+    return number;
+}
+
+// Each look is in one cell and of one stack; what a cell weighs is what the map shows.
+static void parts_of_html(void **state) {
+    (void)state;
+    keep_usual("");
+    write_html("");
+    char *heat = part_of("heat"), *parts = part_of("parts");
+    static const char values[] =
+        "SELECT sum(v.value) FROM json_each(?1, '$.metrics.samples') AS c, "
+        "json_each(c.value) AS v WHERE v.key % 2 = 1";
+    static const char differ[] =
+        "WITH hot AS (SELECT m.value AS m FROM json_each(?1, '$.maps') AS m "
+        "WHERE m.value ->> 'metric' = 'active') SELECT count(*) FROM hot, json_each(m, '$.values') "
+        "AS h JOIN json_each(?2, '$.metrics.active') AS c ON c.key = h.key WHERE h.value <> "
+        "(SELECT coalesce(sum(v.value), 0) FROM json_each(c.value) AS v WHERE v.key % 2 = 1)";
+    assert_non_null(heat);
+    assert_non_null(parts);
+    assert_int_equal(number_of(values, parts, ""), 582);
+    assert_int_equal(number_of("SELECT json_array_length(?1, '$.metrics.active')", parts, ""), 400);
+    assert_int_equal(number_of(differ, heat, parts), 0);
+    assert_int_equal(number_of("SELECT json_extract(?1, '$.metrics.memory') IS NULL", parts, ""),
+                     1);
+    free(heat);
+    free(parts);
+    write_html("--from 1s --to 3s --group process");
+    parts = part_of("parts");
+    assert_int_equal(number_of("SELECT json_extract(?1, '$.from_ms')", parts, ""), 1000);
+    assert_int_equal(number_of(values, parts, ""), 200);
+    free(parts);
+    write_html("--before 1");
+    assert_null(part_of("parts"));
+}
+
+// -- several profiles -----------------------------------------------------------------------------
+
+// Both of a label, an hour apart; another one of none.
+static void of_a_node(void **state) {
+    (void)state;
+    keep_usual("");
+    keep_usual("");
+    keep_usual("");
+    free(fixture_ask(fixture_db, "UPDATE profile_rows SET label = 'always' WHERE id < 3"));
+    free(fixture_ask(fixture_db, "UPDATE profile_rows SET begin_ns = begin_ns + 3600000000000, "
+                                 "end_ns = end_ns + 3600000000000 WHERE id = 2"));
+    static const char day[] = "--since 2025-11-20T00:00:00Z --until 2025-11-21T00:00:00Z";
+    char arguments[200];
+    snprintf(arguments, sizeof arguments, "--node shop %s --json", day);
+    assert_int_equal(tool_ask("heat", arguments), 0);
+    assert_int_equal(number_of("SELECT json_extract(?1, '$.profile') IS NULL", output, ""), 1);
+    assert_int_equal(number_of("SELECT json_array_length(?1, '$.profiles')", output, ""), 2);
+    expect_json("$.profiles[0].id", "1");
+    expect_json("$.profiles[1].id", "2");
+    expect_json("$.profiles[1].from_ms", "46800000");
+    expect_part("\"started_at\":\"2025-11-20T00:00:00");
+    expect_json("$.from_ms", "43200000"); // noon
+    expect_json("$.column_ms", "10000");
+    expect_json("$.columns", "361");
+    expect_json("$.looks[0]", "22"); // of 0.2 s, beside the first looks
+    expect_json("$.states[1]", "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn");
+    expect_json("$.node", "shop@host");
+    snprintf(arguments, sizeof arguments, "--node shop %s", day);
+    assert_int_equal(tool_ask("heat", arguments), 0);
+    expect_part("always: active of shop@host, 2025-11-20T12:00:00Z to 2025-11-20T13:");
+    expect_part("2 profiles, 1 to 2: 1,164 looks at processes\n");
+    expect_part("/ no profile: nothing is kept of that time (");
+    expect_part("12:00");
+    assert_non_null(strstr(picture(arguments), ">12:10<"));
+    assert_int_equal(tool_ask("heat", "--node shop --since 2025-11-21T00:00:00Z"), 1);
+    expect_part("keeps no samples of shop@host with the label always of that time");
+    assert_int_equal(tool_ask("heat", "--node shop --label x"), 1);
+    assert_int_equal(tool_ask("heat", "--node shop --profile 1"), 2);
+    assert_int_equal(tool_ask("heat", "--node shop --from 1s"), 2);
+    assert_int_equal(tool_ask("heat", "--profile 1 --since 1h"), 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(printed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(as_json, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(drawn, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_day, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(of_a_node, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(parts_of_html, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(refused, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
