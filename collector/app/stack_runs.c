@@ -210,8 +210,8 @@ bool stack_run_stands(const struct stack_runs *runs, const void *link, int64_t i
     return r && stands(r);
 }
 
-// From the node's time `begin` on it is told what the requests are called whose tokens the processes
-// hold.
+// From the node's time `begin` on it is told what the requests are called whose tokens the
+// processes hold.
 static void follow_requests(struct stack_run *r, int64_t begin) {
     pipeline_add_sampled(r->shim.node, sample_taker_labels(r->taker), begin);
     r->begin = begin;

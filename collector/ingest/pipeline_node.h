@@ -72,7 +72,7 @@ struct pipeline_node {
     struct live *live_rows;                     // NULL: nobody watches
     struct full_trace *full[LIMIT_FULL_TRACES]; // full_count of them
     uint32_t full_count;
-    bool full_apart;               // they have a trace session of their own
+    bool full_apart; // they have a trace session of their own
     struct sampled {
         struct sample_labels *labels; // NULL: nobody looks at its processes
         int64_t begin;                // since then, node time

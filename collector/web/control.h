@@ -19,8 +19,8 @@ struct control_desk {
 };
 
 // Answers a request that is none of GET and HEAD, or that asks for an address where only orders are
-// taken, or for what a node is asked: does what is ordered, or says why not. False, and nothing is answered: it is no such
-// request. The token was seen, where there is one.
+// taken, or for what a node is asked: does what is ordered, or says why not. False, and nothing is
+// answered: it is no such request. The token was seen, where there is one.
 bool control_take(struct control_desk *desk, struct evhttp_request *req, const char *path);
 // Ends those that wait: nobody may answer them any more.
 void control_end_all(struct control_desk *desk);

@@ -93,9 +93,9 @@ void pipeline_add_full(struct pipeline_node *n, struct full_trace *full);
 void pipeline_remove_full(struct pipeline_node *n, const struct full_trace *full);
 // What is open of them is incomplete.
 void pipeline_full_lost(struct pipeline_node *n);
-// Its processes are looked at, for PIPELINE_LOOKERS profiles at most: one that was asked for, one of
-// a run that stands, and the next one of that. From now on what its requests are called is told to
-// these labels, with times since the node's time `begin`, ns. They stay the caller's.
+// Its processes are looked at, for PIPELINE_LOOKERS profiles at most: one that was asked for, one
+// of a run that stands, and the next one of that. From now on what its requests are called is told
+// to these labels, with times since the node's time `begin`, ns. They stay the caller's.
 enum { PIPELINE_LOOKERS = 3 };
 void pipeline_add_sampled(struct pipeline_node *n, struct sample_labels *labels, int64_t begin);
 // That is over.

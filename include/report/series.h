@@ -24,8 +24,9 @@ int64_t series_step(int64_t from_s, int64_t until_s, uint32_t most);
 //   verdicts                        ok, unclear, lossy, paused
 //   heat                            scale, and for each step [first bucket, counts …] of durations:
 //                                   bucket i has those over 2^(i / scale) ns
-//   marks                           what happened: at_s, kind, amount; of a note node and text, too;
-//                                   of a profile, which ended then, of, from_s, node, text, label
+//   marks                           what happened: at_s, kind, amount; of a note also node and
+//                                   text; of a profile, which ended then, of, from_s, node, text
+//                                   and label
 // Check out->failed.
 void series_json(const struct series *series, const struct profile_list *profiles,
                  const struct note_list *notes, struct buffer *out);

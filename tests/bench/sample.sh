@@ -111,7 +111,8 @@ sample_collector() {
         seconds = looks / nodes / 9900
         cost = ticks / hz / seconds * 100
         size = bytes / seconds / nodes * 60 / 1e6
-        printf "  %.1f %% of a core, the profiles in the end included; wanted: 10 at most, %s\n", cost, cost <= 10 ? "reached" : "NOT reached"
+        printf "  %.1f %% of a core, the profiles in the end included; wanted: 10 at most, %s\n", cost,
+            cost <= 10 ? "reached" : "NOT reached"
         printf "  %.1f bytes a look, %.1f MB for a minute of a node; wanted: 15 at most, %s\n", bytes / looks, size,
             size <= 15 ? "reached" : "NOT reached"
     }'

@@ -51,7 +51,8 @@ sampled=$(sqlite3 "$copy" "SELECT max(id) FROM profiles WHERE kind = 'samples'")
 works heat_file "$scratch/samples.html" "$sampled"
 alone=$scratch/alone.db
 sqlite3 "$db" ".backup '$alone'"
-sqlite3 "$alone" "UPDATE profile_rows SET label = 'always' WHERE kind <> 0; DELETE FROM stat_rows; DELETE FROM ledger_rows; DELETE FROM path_rows;
+sqlite3 "$alone" "UPDATE profile_rows SET label = 'always' WHERE kind <> 0;
+                     DELETE FROM stat_rows; DELETE FROM ledger_rows; DELETE FROM path_rows;
   DELETE FROM profile_rows WHERE kind = 0"
 start "$scratch/alone.log" "$kprof" serve --db "$alone" --http 0
 wait_for 20 "it is served" grep -qs 'http://' "$scratch/alone.log"

@@ -77,8 +77,8 @@ holds "$(by "round(looks('own', of=['_ended']))")" -ge $((own / 3)) "work behind
 holds "$(by "round(looks('idle', of=['_ended']))")" -ge 10 "who waits with the token of a request that is over is told apart"
 red=$(of --only red | python3 -c 'import json, sys; print(round(sum(s["self"] for s in json.load(sys.stdin)["stacks"])))')
 is "$(by "round(sum(n for (g, f), n in counts.items() if g == 'red'))")" "$red" "--only draws the looks of one identity"
-is "$(sql "SELECT coalesce(sum(self), 0) FROM profile_stacks WHERE profile = $profile AND identity = 'red' AND metric = 'samples'")" "$red" \
-  "and so does the database"
+is "$(sql "SELECT coalesce(sum(self), 0) FROM profile_stacks
+           WHERE profile = $profile AND identity = 'red' AND metric = 'samples'")" "$red" "and so does the database"
 sample --only blue --for 2s --hz 200 --budget 20% "${names[@]}" --json >"$scratch/blue.json" 2>"$scratch/blue.log" ||
   fail "kprof sample --only: $(cat "$scratch/blue.log")"
 is "$(python3 -c 'import json, sys

@@ -256,7 +256,8 @@ static void no_memory(void **state) {
         assert_int_not_equal(got, HEAT_OUTSIDE);
         heat_free(&h);
     }
-    assert_int_equal(failed, 1 + 1 + 1 + 6 + 1 + 1); // the maker, cells, levels, covers, the walk; none
+    // the maker, cells, levels, covers, the walk; none
+    assert_int_equal(failed, 1 + 1 + 1 + 6 + 1 + 1);
     end(&t);
 }
 
