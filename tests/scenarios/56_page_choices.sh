@@ -22,6 +22,7 @@ done
 for seconds in 3 5; do
   "$kprof" sample "two$$@localhost" --collector "127.0.0.1:$collector_port" --db "$db" --for ${seconds}s >"$scratch/sample.log" 2>&1 ||
     fail "kprof sample: $(cat "$scratch/sample.log")"
+  sleep 2 # of that time there is no profile
 done
 profile_of_shop "two$$@localhost" --requests 60 --clients 2 --think 10
 profile_of_shop "two$$@localhost" --requests 60 --clients 2 --think 10
@@ -51,9 +52,8 @@ sampled=$(sqlite3 "$copy" "SELECT max(id) FROM profiles WHERE kind = 'samples'")
 works heat_file "$scratch/samples.html" "$sampled"
 alone=$scratch/alone.db
 sqlite3 "$db" ".backup '$alone'"
-sqlite3 "$alone" "UPDATE profile_rows SET label = 'always' WHERE kind <> 0;
-                     DELETE FROM stat_rows; DELETE FROM ledger_rows; DELETE FROM path_rows;
-  DELETE FROM profile_rows WHERE kind = 0"
+sqlite3 "$alone" "UPDATE profile_rows SET label = 'always' WHERE kind <> 0; DELETE FROM stat_rows; DELETE FROM ledger_rows;
+  DELETE FROM path_rows; DELETE FROM profile_rows WHERE kind = 0"
 start "$scratch/alone.log" "$kprof" serve --db "$alone" --http 0
 wait_for 20 "it is served" grep -qs 'http://' "$scratch/alone.log"
 works samples "$(page_of "$scratch/alone.log")/" alone

@@ -136,8 +136,8 @@ named() { triggers && sqlite3 :memory: "SELECT t.value ->> '$2' FROM json_each(r
   WHERE t.value ->> 'name' = '$1'"; }
 triggers
 is "$(json '$.ok')|$(json '$.triggers')" "1|[]" "the node has no triggers"
-order "nodes/$node/triggers/add" \
-  '{"trigger":"tier_p99","tier":"http","above_us":1,"for_ms":0,"every_ms":3600000,"seconds":2,"name":"<b>slow"}'
+trigger='{"trigger":"tier_p99","tier":"http","above_us":1,"for_ms":0,"every_ms":3600000,"seconds":2,"name":"<b>slow"}'
+order "nodes/$node/triggers/add" "$trigger"
 is "$code|$(json '$.text')" "200|the trigger <b>slow is added" "one is added: $(cat "$scratch/answer")"
 is "$(named '<b>slow' above)|$(named '<b>slow' every_ms)" "0.001|3600000" "as the list has it"
 order "nodes/$node/triggers/add" '{"trigger":"memory","above":1000000000000,"high_water":true}'

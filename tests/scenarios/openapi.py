@@ -35,7 +35,7 @@ MAY_BE_UNSEEN = {"Finding", "FlameOther", "FlameMissed", "NewNote", "Sampling", 
                  "NewTrigger", "TriggerName"}
 if not TOKEN:
     MAY_BE_UNSEEN |= {"Steered", "FlameId", "FlameState", "FlameTold", "FlameCost", "RunId", "RunState", "RunTold"}
-    MAY_BE_UNSEEN |= {"Look", "View", "ViewProcess", "ViewFunction", "Trigger"}
+    MAY_BE_UNSEEN |= {"Look", "View", "ViewProcess", "ViewFunction", "Trigger", "TriggerList"}
 ENDS = {"flame": "stopFlame", "sampleStacks": "stopSampling"}
 wrong = []
 begun = {}  # what was ordered, by what ends it: its id

@@ -234,7 +234,8 @@ static void sum_up(struct heat_maker *g, bool several) {
         struct heat_cell *cell = &h->cells[i];
         cell->late_us = cover_of(&g->late, i, heat_cell_us(h), &late);
         cell->held_us = cover_of(&g->held, i, heat_cell_us(h), &held);
-        cell->no_profile = cover_of(&g->made, i, heat_cell_us(h), &made) == 0 && several;
+        uint64_t covered = cover_of(&g->made, i, heat_cell_us(h), &made);
+        cell->no_profile = several && covered == 0 && cell->looks == 0;
         enum heat_state state = heat_state_of(cell);
         h->of_state[state]++;
         if (state == HEAT_SEEN) {
@@ -277,7 +278,8 @@ struct heat_maker *heat_begin(struct heat *h, const struct heat_choice *c) {
 
 bool heat_add(struct heat_maker *m, const struct profile *p, int64_t begin_us) {
     bool level = samples_is_level(m->heat->metric);
-    uint64_t length = length_of(p);
+    int64_t ns = p->head.end_ns - p->head.begin_ns; // its last second may go on without it
+    uint64_t length = ns > 0 ? (uint64_t)ns / 1000 : length_of(p);
     m->profile = p;
     m->begin_us = begin_us;
     m->sum = 0;

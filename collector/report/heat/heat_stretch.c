@@ -120,6 +120,24 @@ static void put_title(struct heat_answer *a, const struct heat_stretch *q) {
     a->profile.head.begin_ns = a->started_ns;
 }
 
+// The part of the time in which there is something, of as many days as there are columns at most.
+static bool set_times(struct heat_choice *choice, const struct heat_stretch *q, int64_t day_s,
+                      const struct heat_answer *a) {
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    for (uint32_t i = 0; i < a->piece_count; i++) {
+        first = a->pieces[i].from_us < first ? a->pieces[i].from_us : first;
+        last = a->pieces[i].until_us > last ? a->pieces[i].until_us : last;
+    }
+    int64_t from = (q->from_s - day_s) * SECOND_US, until = (q->until_s - day_s) * SECOND_US;
+    from = first > from ? first : from;
+    until = last < until ? last : until;
+    int64_t most = (choice->columns - 1) * DAY_S * SECOND_US;
+    from = until - from > most ? until - most : from;
+    choice->from_us = from > 0 ? (uint64_t)from : 0;
+    choice->until_us = until > 0 ? (uint64_t)until : 0;
+    return choice->from_us < choice->until_us;
+}
+
 enum heat_found heat_ask_stretch(struct store *s, const struct heat_stretch *q,
                                  struct heat_answer *a) {
     int64_t day_s = q->from_s / DAY_S * DAY_S;
@@ -130,14 +148,12 @@ enum heat_found heat_ask_stretch(struct store *s, const struct heat_stretch *q,
     if (found != HEAT_FOUND) {
         return found;
     }
-    // no columns where there was nothing yet, or is nothing any more
-    int64_t from = (q->from_s - day_s) * SECOND_US, until = (q->until_s - day_s) * SECOND_US;
-    int64_t first = a->pieces[0].from_us, last = a->pieces[a->piece_count - 1].until_us;
-    choice.from_us = (uint64_t)(first > from ? first : from);
-    choice.until_us = (uint64_t)(last < until ? last : until);
-    struct heat_maker *m = choice.from_us < choice.until_us ? heat_begin(&a->heat, &choice) : NULL;
+    if (!set_times(&choice, q, day_s, a)) {
+        return HEAT_NONE;
+    }
+    struct heat_maker *m = heat_begin(&a->heat, &choice);
     if (!m) {
-        return choice.from_us < choice.until_us ? HEAT_FAILED : HEAT_NONE;
+        return HEAT_FAILED;
     }
     found = add_all(s, m, a, &seen);
     heat_end(m);

@@ -54,7 +54,7 @@ export class Head {
                "aria-current": v.view === "nodes" && !v.slow && !v.profile ? "page" : null }, "nodes"),
       ...this.picks(v, nodes), ...(v.view === "nodes" ? [] : [range,
       h("a", { class: "button", href: move(-length), id: "earlier", "aria-label": "Earlier", title: "Earlier" }, "‹"),
-      this.later(v, until + length <= Date.now() / 1000 ? move(length) : "", length), this.compare]),
+      this.later(v, until + length <= Date.now() / 1000 ? move(length) : "", length), v.view === "samples" ? null : this.compare]),
       h("span", { class: "grow" }), this.news, this.dot, this.schemes(), this.zones());
     this.know([]);
     if (focused) { document.getElementById(focused)?.focus(); }

@@ -114,9 +114,9 @@ export class NodeCard {
     this.triggers.element.hidden = !n.connected;
     if (n.connected) { this.triggers.look(); }
     // where one that this page began goes on, that stands below
-    fill(this.sampled, n.stacks && !runs.some(r => !r.over) ? `Stacks are sampled ${n.stacks}` : null,
-      n.stacks && /^for ever|; for ever/.test(n.stacks) && h("span", {}, ". ",
-        h("a", { href: hrefOf({ view: "samples", nodes: [n.node], label: "always", last: 86400 }) }, "A day of it")));
+    fill(this.sampled, n.stacks && !runs.some(r => !r.over) ? `Stacks are sampled ${n.stacks}. ` : null,
+      n.stacks && /^for ever|; for ever/.test(n.stacks)
+        && h("a", { href: hrefOf({ view: "samples", nodes: [n.node], label: "always", last: 86400 }) }, "A day of it"));
     if (n.level_ppm > 0) {
       this.askedFor?.(n);
       this.askedFor = null;

@@ -9,7 +9,7 @@ import { type Flame, flameHeading, mountFlame } from "./flame/view";
 import { HeatMap, type Part, partName } from "./heat";
 import type { Shown } from "./shown";
 import { failed } from "./states";
-import { clock, moment, secondsOf, stretch } from "./times";
+import { clock, secondsOf, stretch } from "./times";
 
 const METRICS = ["active", "reductions", "memory", "memory_growth", "memory_release", "queue", "queue_growth", "binary", "binary_growth", "binary_release"];
 const USUAL = "always", MOST_LINKS = 12;
@@ -85,7 +85,7 @@ export function samplesView(v: View, nodes: Nodes, gone: AbortSignal): Shown {
     const answer = await get<Heat & { notes: string[] }>("heat", { node, label, from, until, metric }, signal);
     heat = answer;
     const begin = zero() + heat.from_ms / 1000, end = zero() + heat.length_ms / 1000;
-    title = `“${label}” of ${node}, ${moment(begin, false)} to ${moment(end, false)}`;
+    title = `“${label}” of ${node}, ${stretch(begin, end)}`;
     fill(heading, flameHeading(title, answer.notes.filter(note => !note.startsWith("Times of the day"))));
     if (!map.element.isConnected) {
       fill(element, heading, h("div", { class: "flame-bar" }, h("label", {}, "Hot are ", by)), map.element, told, links, flame);
