@@ -114,7 +114,7 @@ guarded() ->
     {ok, Guard} = kprof_guard:start_link(),
     {ok, Tracer, Socket} = kprof_tracer:open(),
     Pattern = {{lists, last, 1}, [{'_', [], []}]},
-    ok = kprof_guard:arm(Tracer, [Pattern]),
+    ok = kprof_guard:arm(Tracer, [Pattern], busy),
     ok = kprof_tracer:set_patterns(Tracer, [Pattern]),
     try
         with_relay(fun(Relay, _, _) ->

@@ -23,11 +23,11 @@ guarded(Test) ->
     {ok, Tracer, Socket} = kprof_tracer:open(),
     ok = load(),
     Pattern = {{?RELOADED, f, 0}, [{'_', [], []}]},
-    ok = kprof_guard:arm(Tracer, [Pattern]),
+    ok = kprof_guard:arm(Tracer, [Pattern], busy),
     ok = kprof_tracer:set_patterns(Tracer, [Pattern]),
     ok = kprof_guard:is_set(Tracer),
     try
-        Test(Tracer, Pattern)
+        Test(Tracer, Pattern, Socket)
     after
         ok = kprof_guard:disarm(),
         kprof_tracer:close(Tracer, now),
@@ -54,12 +54,12 @@ told(Tracer, Pattern, Look) ->
     ?assertEqual([], kprof_tracer:missing(Tracer, [Pattern])).
 
 reload_test() ->
-    guarded(fun(Tracer, Pattern) -> told(Tracer, Pattern, fun() -> ok end) end).
+    guarded(fun(Tracer, Pattern, _) -> told(Tracer, Pattern, fun() -> ok end) end).
 
 %% While their owner sets others nothing is looked at; what a reload takes off then was so since the
 %% look before, not since all were set.
 reload_while_others_are_set_test() ->
-    guarded(fun(Tracer, Pattern) ->
+    guarded(fun(Tracer, Pattern, _) ->
         timer:sleep(50),
         ok = kprof_guard:update([Pattern, {{lists, seq, 2}, [{'_', [], []}]}]),
         told(Tracer, Pattern, fun() ->
@@ -68,3 +68,30 @@ reload_while_others_are_set_test() ->
             ok = kprof_guard:is_set(Tracer)
         end)
     end).
+
+%% Each question to the port wakes the relay and the collector: hardly any are put where next to
+%% nothing is traced, until that changes.
+pace_test_() ->
+    {timeout, 120, fun() -> guarded(fun pace/3) end}.
+
+pace(_, Pattern, Socket) ->
+    Busy = asked(Socket),
+    ok = kprof_guard:update([Pattern], calm),
+    Calm = asked(Socket),
+    ok = kprof_guard:update([Pattern], busy),
+    Again = asked(Socket),
+    ?assert(Calm > 0),
+    ?assert(3 * Calm < Busy, {Calm, Busy}),
+    ?assert(3 * Calm < Again, {Calm, Again}).
+
+%% How often in two seconds. Each question is a frame without a message.
+asked(Socket) ->
+    _ = read(Socket, 0),
+    timer:sleep(2000),
+    read(Socket, 0) div 5.
+
+read(Socket, Before) ->
+    case gen_tcp:recv(Socket, 0, 0) of
+        {ok, Bytes} -> read(Socket, Before + byte_size(Bytes));
+        {error, timeout} -> Before
+    end.

@@ -4,7 +4,10 @@
 %%
 %% <ul>
 %% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row
-%% mean that the node makes messages faster than the port takes them, and trip the breaker.</li>
+%% mean that the node makes messages faster than the port takes them, and trip the breaker. The
+%% command goes all the way to the collector, and wakes five threads: with neither tiers nor
+%% entries, where only what marks requests makes messages, it is every 500 ms until one is
+%% refused.</li>
 %% <li>The same every 10 ms of the process that full traces are traced to ({@link
 %% kprof_full_relay:look/2}). It ends these alone: the trace port has nothing to do with
 %% them.</li>
@@ -22,11 +25,11 @@
 
 -export([
     start_link/0,
-    arm/2,
+    arm/3,
     armed/1,
     is_set/1,
     yield/2,
-    update/1,
+    update/1, update/2,
     counting/1,
     watch/1,
     disarm/0,
@@ -40,6 +43,8 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TICK_MS, 10).
+% where hardly any message is made
+-define(CALM_TICK_MS, 500).
 % a tick that is later has been held up with all else
 -define(LATE_MS, 1000).
 -define(REFUSALS, 8).
@@ -52,6 +57,9 @@
 -record(s, {
     armed = undefined ::
         undefined | {kprof_tracer:tracer(), [kprof_tracer:pattern()], pid(), reference()},
+    pace = busy :: pace(),
+    % the next tick
+    timer = undefined :: undefined | reference(),
     refusals = 0 :: non_neg_integer(),
     % of full traces, while some run
     full = none :: none | kprof_full_relay:gauge(),
@@ -71,6 +79,8 @@
     attended = undefined :: undefined | {node(), non_neg_integer(), leaving()}
 }).
 
+-type pace() :: calm | busy.
+%% calm: no functions are traced but those that mark requests.
 -type leaving() :: unload | stop | stop_trace.
 %% What is done when that node goes: everything is taken out, or the application stopped that was
 %% there already, or its trace only.
@@ -84,9 +94,9 @@ start_link() ->
 %% its port and the caller. After an undo of its own it sends the caller `{kprof_guard, tripped |
 %% dead_man}'. The port is left open, for what is in it to be delivered or counted: the caller
 %% closes it.
--spec arm(kprof_tracer:tracer(), [kprof_tracer:pattern()]) -> ok.
-arm(Tracer, Patterns) ->
-    gen_server:call(?MODULE, {arm, Tracer, Patterns}, 10000).
+-spec arm(kprof_tracer:tracer(), [kprof_tracer:pattern()], pace()) -> ok.
+arm(Tracer, Patterns, Pace) ->
+    gen_server:call(?MODULE, {arm, Tracer, Patterns, Pace}, 10000).
 
 %% @doc Whether the guard watches this tracer.
 -spec armed(kprof_tracer:tracer()) -> boolean().
@@ -117,6 +127,11 @@ yield(Tracer, Patterns) ->
 -spec update([kprof_tracer:pattern()]) -> ok.
 update(Patterns) ->
     gen_server:call(?MODULE, {update, Patterns}, 10000).
+
+%% @doc The same, and how often is looked from now on.
+-spec update([kprof_tracer:pattern()], pace()) -> ok.
+update(Patterns, Pace) ->
+    gen_server:call(?MODULE, {update, Patterns, Pace}, 10000).
 
 %% @doc kprof_life counts entry calls in the trace control word, which is to be put back when all
 %% is undone.
@@ -217,19 +232,22 @@ init([]) ->
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
-handle_call({arm, Tracer, Patterns}, {Owner, _}, S0) ->
+handle_call({arm, Tracer, Patterns, Pace}, {Owner, _}, S0) ->
     S = forget(S0),
     true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
     Ref = erlang:monitor(process, Owner),
-    _ = S0#s.armed =/= undefined orelse tick_later(),
-    {reply, ok, S#s{
-        armed = {Tracer, Patterns, Owner, Ref},
-        refusals = 0,
-        silent = 0,
-        ticked = now_ms(),
-        looks = false,
-        set_at = undefined
-    }};
+    {reply, ok,
+        tick_later(S#s{
+            armed = {Tracer, Patterns, Owner, Ref},
+            pace = Pace,
+            refusals = 0,
+            silent = 0,
+            ticked = now_ms(),
+            looks = false,
+            set_at = undefined
+        })};
+handle_call({update, Patterns, Pace}, From, S) ->
+    handle_call({update, Patterns}, From, tick_later(S#s{pace = Pace}));
 handle_call({update, Patterns}, _, #s{armed = {Tracer, _, Owner, Ref}} = S) ->
     true = ets:insert(?MODULE, {armed, Tracer, Patterns}),
     {reply, ok, S#s{armed = {Tracer, Patterns, Owner, Ref}, looks = false}};
@@ -268,7 +286,7 @@ handle_cast({set, Tracer, At}, #s{armed = {Tracer, _, _, _}, set_at = Before} = 
 handle_cast({set, _, _}, S) ->
     {noreply, S};
 handle_cast({watch, Gauge}, S) ->
-    {noreply, S#s{full = Gauge}};
+    {noreply, tick_later(S#s{full = Gauge})};
 handle_cast({word, Node}, #s{attended = {Node, _, Leaving}} = S) ->
     {noreply, S#s{attended = {Node, 0, Leaving}}};
 handle_cast({word, _}, S) ->
@@ -289,8 +307,7 @@ handle_info(tick, #s{armed = {Tracer, _, _, _}} = S0) ->
         Silent > S#s.silence_ms ->
             {noreply, act(dead_man, S)};
         true ->
-            _ = tick_later(),
-            {noreply, look(gauge(Now, S))}
+            {noreply, tick_later(look(gauge(Now, S)))}
     end;
 handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}} = S) ->
     _ = undo(Tracer, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
@@ -403,10 +420,17 @@ forget(#s{armed = undefined} = S) ->
 forget(#s{armed = {_, _, _, Ref}} = S) ->
     _ = erlang:demonitor(Ref, [flush]),
     true = ets:delete(?MODULE, armed),
-    S#s{armed = undefined, refusals = 0, full = none}.
+    S#s{armed = undefined, refusals = 0, full = none, timer = undefined}.
 
-tick_later() ->
-    erlang:send_after(?TICK_MS, self(), tick).
+%% Instead of the tick that was to come, if one was.
+tick_later(#s{armed = undefined} = S) ->
+    S;
+tick_later(#s{timer = Before} = S) ->
+    _ = Before =/= undefined andalso erlang:cancel_timer(Before),
+    S#s{timer = erlang:send_after(tick_ms(S), self(), tick)}.
+
+tick_ms(#s{pace = calm, refusals = 0, full = none}) -> ?CALM_TICK_MS;
+tick_ms(_) -> ?TICK_MS.
 
 watch_later() ->
     erlang:send_after(?WATCH_MS, self(), watch).

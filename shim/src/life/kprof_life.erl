@@ -203,7 +203,7 @@ handle_event(info, Info, State, #d{trace = Trace} = D) ->
             keep_state_and_data
     end;
 handle_event({timeout, load}, load, tracing, #d{trace = Trace} = D) ->
-    {keep_state, D#d{trace = kprof_trace:load(Trace)}, load_later()};
+    {keep_state, D#d{trace = kprof_trace:load(Trace)}, load_later(kprof_trace:load_ms(Trace))};
 handle_event({timeout, look}, look, tracing, #d{trace = Trace} = D) ->
     {keep_state, D#d{trace = kprof_trace:look(Trace)}, look_later()};
 handle_event({timeout, clock}, clock, State, #d{trace = Trace0} = D) ->
@@ -334,9 +334,9 @@ steered(Id, Ok, Text, #d{trace = Trace} = D) ->
 
 %% --- time ---
 
-timers() -> [clock_later(), look_later(), load_later()].
+timers() -> [clock_later(), look_later(), load_later(kprof_load:interval())].
 clock_later() -> {{timeout, clock}, ?CLOCK_MS, clock}.
-load_later() -> {{timeout, load}, kprof_load:interval(), load}.
+load_later(Ms) -> {{timeout, load}, Ms, load}.
 again_in(Ms) -> {{timeout, again}, Ms, again}.
 look_later() -> {{timeout, look}, ?LOOK_MS, look}.
 no_timers() ->

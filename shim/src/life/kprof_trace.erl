@@ -24,9 +24,13 @@
 -export([flame/3, flame_header/2, full_tripped/1, full_cut_off/3, sample_stacks/4, sampler/2]).
 -export([trigger/3, lookout/2]).
 -export([event/2, ended/3, answered/3, message/2, sample/3, load/1, look/1, reset/3, clock/1]).
+-export([load_ms/1]).
 -export([tell_state/3, steered/4, describe/1, warnings/1, armed/1, collector/1, reached/1]).
 
 -export_type([trace/0]).
+
+% so much later a full trace may be looked at for the first time
+-define(CALM_LOAD_MS, 250).
 
 -record(trace, {
     slots :: kprof_slots:slots(),
@@ -507,8 +511,20 @@ sampled(Sampling, State, #trace{slots = Slots, tiers = Tiers, arming = Arming} =
     ok = tell_state(State, ["samples ", kprof_sampling:describe(Sampling)], T),
     T.
 
-%% @doc To be called every {@link kprof_load:interval/0} ms while it is armed: takes as much as this
-%% node has room for.
+%% @doc How long it takes in ms until {@link load/1} is to be called again. Without tiers and
+%% entries there is hardly anything that it could lower.
+-spec load_ms(trace()) -> pos_integer().
+load_ms(#trace{tiers = Tiers, full = Full, sampling = Sampling}) ->
+    case
+        kprof_tiers:list(Tiers) =:= [] andalso not kprof_full_traces:runs(Full) andalso
+            not kprof_sampling:lowered(Sampling)
+    of
+        true -> ?CALM_LOAD_MS;
+        false -> kprof_load:interval()
+    end.
+
+%% @doc To be called every {@link load_ms/1} ms while it is armed: takes as much as this node has
+%% room for.
 -spec load(trace()) -> trace().
 load(#trace{full = Full} = T) ->
     case kprof_full_traces:runs(Full) of

@@ -77,10 +77,16 @@ open(Control, Counted, #arming{tracer = undefined} = A) ->
 set(Tiers, Also, #arming{tracer = Tracer} = A) ->
     Patterns = kprof_tiers:patterns(Tiers),
     % before anything is set
-    ok = kprof_guard:arm(Tracer, Patterns),
+    ok = kprof_guard:arm(Tracer, Patterns, pace(Tiers)),
     kprof_tracer:set_patterns(Tracer, Patterns),
     ok = kprof_guard:is_set(Tracer),
     set_flags(Tiers, Also, A).
+
+pace(Tiers) ->
+    case kprof_tiers:list(Tiers) of
+        [] -> calm;
+        _ -> busy
+    end.
 
 %% @doc Sets the flags alone.
 -spec set_flags(kprof_tiers:tiers(), [pid()], arming()) -> ok.
@@ -107,7 +113,7 @@ change(_, _, _, #arming{tracer = undefined}) ->
 change(Before, After, Also, #arming{tracer = Tracer} = A) ->
     {Olds, News} = {kprof_tiers:patterns(Before), kprof_tiers:patterns(After)},
     % first: it sets again what it misses
-    ok = kprof_guard:update(News),
+    ok = kprof_guard:update(News, pace(After)),
     kprof_tracer:undo_patterns(Tracer, [
         Old
      || {MFA, _} = Old <- Olds, not lists:keymember(MFA, 1, News)
