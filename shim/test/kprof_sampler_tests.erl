@@ -23,7 +23,8 @@ sampler_test_() ->
             {"an owner that does not go on", fun slow_owner/0},
             {"what was missed is told anew", fun missed/0},
             {"killed with its owner", fun killed/0},
-            {"one that stands for ever, beside another", fun stands/0}
+            {"one that stands for ever, beside another", fun stands/0},
+            {"one that stands for ever keeps to its bytes", fun volume/0}
         ]
     ].
 
@@ -348,6 +349,29 @@ stands() ->
     ?assertEqual(8, kprof_depth:current()),
     ok = kprof_sampler:kill(Sampler),
     lists:foreach(fun end_of/1, Pids).
+
+%% Looks that would be gigabytes a day, for as long as it takes to see that.
+volume() ->
+    process_flag(trap_exit, true),
+    Pids = [spawn_link(?MODULE, bounce, [0]) || _ <- lists:seq(1, 200)],
+    Wanted = wanted(#{processes => Pids, hz => 1000, budget_ppm => 500000, slice_s => 3600}),
+    {ok, Sampler, _, _} = kprof_sampler:start_link(Wanted),
+    ok = kprof_sampler:go(Sampler),
+    {Bytes, Share} = until_less(kprof_sampler:pid(Sampler), Sampler, 0),
+    ?assert(Share > 0.5 andalso Share < 0.9, Share),
+    %% half of an hour's bytes are kept for such hours
+    ?assert(Bytes > 4000000 andalso Bytes < 6000000, Bytes),
+    ok = kprof_sampler:kill(Sampler),
+    lists:foreach(fun end_of/1, Pids).
+
+until_less(Pid, Sampler, Before) ->
+    receive
+        {kprof_sampler, Pid, {taken, _, Bytes, _}} ->
+            ok = kprof_sampler:acknowledge(Sampler),
+            until_less(Pid, Sampler, Before + byte_size(Bytes));
+        {kprof_sampler, Pid, {less, Share}} ->
+            {Before, Share}
+    end.
 
 %% Of a request of this trace, or of another node's: its label; of an earlier trace or of somebody
 %% else: none.

@@ -26,10 +26,10 @@
 
 %% A queue as long as this is walked for `memory' and `garbage_collection_info'.
 -define(LONG_QUEUE, 1000).
-%% What has been answered goes to the sampler after so many answers, and behind one that took so
-%% many ns: it must not wait with the asker for the next one.
--define(PART, 16).
--define(PART_OF_SCAN, 100).
+%% What has been answered goes to the sampler when all is done, as each message to it wakes it: but
+%% sooner where that takes as many ns, and behind an answer that took so many. It must not wait with
+%% the asker for the next one.
+-define(GATHER_NS, 2000000).
 -define(SLOW_NS, 200000).
 
 -opaque asker() :: {pid(), atomics:atomics_ref(), pos_integer()}.
@@ -86,13 +86,8 @@ loop(Sampler, Positions, At) ->
             Tell = fun(Answers, Ns, Left) ->
                 Sampler ! {?MODULE, Ref, lists:reverse(Answers), Ns, Left}
             end,
-            Part =
-                case Job of
-                    {measure, _, _} -> ?PART_OF_SCAN;
-                    _ -> ?PART
-                end,
             Now = now_ns(),
-            _ = run(Job, Items, {Stand, Tell, Part}, 1, {[], 0, Now, Now}),
+            _ = run(Job, Items, {Stand, Tell}, 1, {[], Now, Now}),
             loop(Sampler, Positions, At)
     end.
 
@@ -102,20 +97,19 @@ loop(Sampler, Positions, At) ->
 run(Job, Items) ->
     [one(Job, Item) || Item <- Items].
 
-%% With what has been answered and is not told, how much that is; since when, and when the last one
-%% was asked.
-run(_, [], {_, Tell, _}, _, {Answers, _, Since, _}) ->
+%% With what has been answered and is not told; since when, and when the last one was asked.
+run(_, [], {_, Tell}, _, {Answers, Since, _}) ->
     Tell(Answers, now_ns() - Since, 0);
-run(Job, [Item | Items], {Stand, Tell, Part} = To, N, {Before, Count, Since, Last}) ->
+run(Job, [Item | Items], {Stand, Tell} = To, N, {Before, Since, Last}) ->
     ok = Stand(N),
     Answers = [one(Job, Item) | Before],
     Now = now_ns(),
-    case Items =/= [] andalso (Count + 1 >= Part orelse Now - Last > ?SLOW_NS) of
+    case Items =/= [] andalso (Now - Since > ?GATHER_NS orelse Now - Last > ?SLOW_NS) of
         true ->
             _ = Tell(Answers, Now - Since, length(Items)),
-            run(Job, Items, To, N + 1, {[], 0, Now, Now});
+            run(Job, Items, To, N + 1, {[], Now, Now});
         false ->
-            run(Job, Items, To, N + 1, {Answers, Count + 1, Since, Now})
+            run(Job, Items, To, N + 1, {Answers, Since, Now})
     end.
 
 now_ns() ->

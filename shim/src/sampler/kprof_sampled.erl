@@ -135,7 +135,13 @@ next(N, #w{left = Left} = W) when length(Left) >= N ->
 next(N, #w{left = Left, ring = Ring} = W) ->
     More = min(N - length(Left), length(Ring)),
     {Pids, Rest} = lists:split(More, Ring),
-    {Left ++ [P || P <- Pids, not lists:member(P, Left)], W#w{left = Rest}}.
+    {Left ++ others(Pids, Left), W#w{left = Rest}}.
+
+others(Pids, []) ->
+    Pids;
+others(Pids, Left) ->
+    Taken = maps:from_keys(Left, true),
+    [P || P <- Pids, not is_map_key(P, Taken)].
 
 %% @doc What an asker is to be given for it.
 -spec item(pid(), sampled()) -> kprof_asker:item().

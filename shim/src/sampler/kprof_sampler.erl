@@ -13,8 +13,8 @@
 %% meanwhile, the sampler looks no more: what it keeps is bounded, whatever the network does.</li>
 %% </ul>
 %%
-%% What that costs is {@link kprof_sample_cost}'s. Each waking has its price: so it looks at up to
-%% 100 processes at a time, and wakes less often where the budget is short.
+%% What that costs is {@link kprof_sample_cost}'s. Most of it is the price of waking threads: so how
+%% often it wakes is {@link kprof_sampler_pace}'s.
 -module(kprof_sampler).
 
 -export([start_link/1, go/1, stop/1, anew/1, kill/1, acknowledge/1]).
@@ -25,18 +25,24 @@
 -define(READY_MS, 5000).
 -define(HAND_MS, 500).
 % looks in a batch
--define(BATCH, 64).
+-define(BATCH, 256).
+% it has so many parts at most, and one for so many stacks that it will bring
+-define(PARTS, 4).
+-define(STACKS_IN_PART, 2).
+% looks that "as of late" goes back
+-define(LATE_LOOKS, 300).
+% answers that are written before it is seen whether the tables are full
+-define(WRITTEN, 16).
 -define(LATE_US, 20000).
 % until there has been a first scan
 -define(FIRST_MS, 250).
 -define(SECOND_SCAN_MS, 500).
 % processes that are listed in the time of a look
 -define(LISTED_IN_A_LOOK, 20).
--define(TICK_LOOKS, 100).
--define(LONGEST_TICK_MS, 50).
-% of a tick, while the budget is short
--define(LONGER, 1.2).
--define(MOST_LONGER, 50.0).
+% it looks so often who does not answer, if it does not tick more often
+-define(SEE_US, 20000).
+% of the looks that are wanted: then it is told that there are less
+-define(LESS, 0.9).
 
 -opaque sampler() :: {pid(), [pid()]}.
 -type totals() :: #{
@@ -51,8 +57,11 @@
 -type told() ::
     {kprof_sampler, pid(),
         {taken, At :: integer(), binary(), totals()}
+        | {less, Share :: float()}
         | {over, At :: integer(), done | stopped | no_process, unicode:chardata(), totals()}}.
-%% `taken' is to be followed by {@link acknowledge/1}.
+%% `taken' is to be followed by {@link acknowledge/1}. `less': a run that stands for ever looks less
+%% often for a while, that part of what is wanted, so as to keep to its bytes ({@link
+%% kprof_sample_volume}).
 
 -record(s, {
     owner :: pid(),
@@ -68,11 +77,16 @@
     busiest :: none | kprof_busiest:busiest(),
     budget :: kprof_sample_budget:budget(),
     cost :: kprof_sample_cost:cost(),
-    % so much longer than usual a tick is
-    longer = 1.0 :: float(),
+    % bytes that it may tell
+    volume :: kprof_sample_volume:volume(),
+    % its owner knows that these make it look less often
+    less = false :: boolean(),
+    pace :: kprof_sampler_pace:pace(),
     % µs, as all times here but for those of records and questions
     next_at :: integer(),
     ticked_at :: integer(),
+    % who has not answered
+    seen_at :: integer(),
     ends_at :: infinity | integer(),
     choose_at :: integer(),
     % a first scan goes on, of which there is a first choice before it ends
@@ -88,6 +102,10 @@
     % what came since the last turn: looks, and what their asking took in µs
     looks = 0 :: non_neg_integer(),
     looks_us = 0.0 :: float(),
+    % of the last batch
+    parts = 1 :: pos_integer(),
+    % of a look as of late, how many stacks it brings
+    stacks = 0.0 :: float(),
     % processes of a scan
     measured = 0 :: non_neg_integer(),
     held_us = 0.0 :: float(),
@@ -193,11 +211,10 @@ no_totals() ->
 %% --- the process ---
 
 -spec init(pid(), kprof_stacks:wanted()) -> no_return().
-init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
-    TickMs = min(?LONGEST_TICK_MS, max(1, 1000 div Hz)),
+init(Owner, #{seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
     Questions = kprof_questions:start_link(),
-    Clock = kprof_sampler_clock:start_link(TickMs),
-    Cost = kprof_sample_cost:new(hd(kprof_questions:processes(Questions))),
+    Clock = kprof_sampler_clock:start_link(),
+    Cost = kprof_sample_cost:new(kprof_sampler_clock:processes(Clock)),
     {Depth, Keeper, Keepers} = depth(Owner, Wanted),
     Own = Keepers ++ kprof_questions:processes(Questions) ++ kprof_sampler_clock:processes(Clock),
     At = erlang:monotonic_time(),
@@ -219,8 +236,11 @@ init(Owner, #{hz := Hz, seconds := Seconds, budget_ppm := Ppm} = Wanted) ->
             busiest = kprof_sample_choice:busiest(Wanted, [self() | Own]),
             budget = kprof_sample_budget:new(Ppm, Now),
             cost = Cost,
+            pace = kprof_sampler_pace:new(Ppm, kprof_sample_cost:most_wake(Cost)),
             next_at = Now,
             ticked_at = Now,
+            seen_at = Now,
+            volume = kprof_sample_volume:new(maps:get(slice_s, Wanted, 0) > 0, Now),
             ends_at =
                 case Seconds of
                     0 -> infinity;
@@ -241,10 +261,16 @@ depth(Owner, _) ->
     {Depth, Keeper, [Keeper]}.
 
 -spec next(#s{}) -> no_return().
-next(#s{next_at = At} = S) ->
+next(S) ->
     receive
         Message -> turn(Message, S)
-    after max(0, (At - us() + 999) div 1000) -> turn(tick, S)
+    after max(0, (wakes_at(S) - us() + 999) div 1000) -> turn(tick, S)
+    end.
+
+wakes_at(#s{next_at = At, seen_at = Seen, questions = Questions}) ->
+    case kprof_questions:is_asking(Questions) of
+        true -> min(At, Seen + ?SEE_US);
+        false -> At
     end.
 
 turn(Message, S0) ->
@@ -269,7 +295,7 @@ charge(Us, #s{looks = N, looks_us = Asked, budget = Budget} = S) ->
 message({kprof_asker, Ref, Answers, Ns, Left}, #s{questions = Before} = S) ->
     case kprof_questions:answered(Ref, Answers, Left, Before) of
         {Job, At, Counting, Late, Questions} ->
-            Took = kprof_sample_cost:asking(Job, Answers, Ns, S#s.cost),
+            Took = kprof_sample_cost:asking(Job, Answers, Ns, S#s.parts, S#s.cost),
             work(bounded(answered(Job, At, Counting, Late, Took, S#s{questions = Questions})));
         none ->
             S
@@ -287,26 +313,33 @@ message({'DOWN', _, process, Keeper, Why}, #s{keeper = Keeper, depth = Depth}) -
 message(_, S) ->
     S.
 
-ticks(#s{next_at = At} = S) ->
+ticks(#s{next_at = At, seen_at = Seen} = S) ->
     case us() of
         Now when Now >= At -> tick(Now, S);
+        Now when Now >= Seen + ?SEE_US -> work(looked(bounded(S#s{seen_at = Now})));
         _ -> S
     end.
 
 tick(Now, #s{ends_at = Ends} = S) when Now >= Ends ->
     over(done, "", S);
 tick(Now, #s{next_at = Planned, ticked_at = Before, budget = Budget} = S0) ->
-    ok = kprof_sampler_clock:ticked(Now div 1000, S0#s.clock),
-    Tick = tick_us(S0),
+    Tick = kprof_sampler_pace:tick_us(hz(S0), kprof_sampled:size(S0#s.sampled), S0#s.pace),
+    Next =
+        case Now - Planned > Tick of
+            true -> Now + Tick;
+            false -> Planned + Tick
+        end,
+    ok = kprof_sampler_clock:ticks(Next div 1000, Tick div 1000, S0#s.clock),
     Refilled = kprof_sample_budget:refill(Now, Budget),
+    Volume = kprof_sample_volume:refill(Now, S0#s.volume),
+    Wakes = 1 + kprof_sampler_clock:wakes((Now - Before) / 1000, S0#s.clock),
+    Woken = Wakes * kprof_sample_cost:wake(S0#s.cost),
     S = late(Now - Planned, S0#s{
         ticked_at = Now,
-        next_at =
-            case Now - Planned > Tick of
-                true -> Now + Tick;
-                false -> Planned + Tick
-            end,
-        budget = kprof_sample_budget:spend(other, kprof_sample_cost:wake(), Refilled)
+        seen_at = Now,
+        next_at = Next,
+        volume = Volume,
+        budget = kprof_sample_budget:spend(other, Woken, Refilled)
     }),
     %% who came late has told that
     Passed =
@@ -326,10 +359,9 @@ goes_on(Us, Now, S) ->
 is_full(#s{out = Out, records = R}) ->
     Out andalso kprof_stack_records:is_waiting(R).
 
-%% As often as each process is looked at; oftener where there are many of them.
-tick_us(#s{wanted = #{hz := Hz}, sampled = Sampled, longer = Longer}) ->
-    Parts = max(1, (kprof_sampled:size(Sampled) + ?TICK_LOOKS - 1) div ?TICK_LOOKS),
-    max(1000, min(?LONGEST_TICK_MS * 1000, round(1000000 * Longer / (Hz * Parts)))).
+%% Of each process: as wanted, or as often as the bytes allow.
+hz(#s{wanted = #{hz := Hz}, volume = Volume}) ->
+    Hz * kprof_sample_volume:share(Volume).
 
 late(Us, #s{late_us = Sum, records = R} = S) when Us > ?LATE_US ->
     S#s{late_us = Sum + Us, records = kprof_stack_records:late(Us, timed(R))};
@@ -369,10 +401,15 @@ unanswered(Pid, #s{sampled = Sampled, records = R, unanswered = N} = S) ->
             S
     end.
 
-answered(look, At, Answers, false, Us, S) ->
-    Records = kprof_stack_records:time(At, as_deep(S)),
-    Counted = lists:foldl(fun answer/2, S#s{records = Records}, Answers),
-    Counted#s{looks = S#s.looks + length(Answers), looks_us = S#s.looks_us + Us};
+answered(look, At, Answers, false, Us, #s{samples = Before, stacks = Stacks} = S) ->
+    Counted = write(Answers, S#s{records = kprof_stack_records:time(At, as_deep(S))}),
+    N = length(Answers),
+    Part = (Counted#s.samples - Before) / max(1, N),
+    Counted#s{
+        looks = S#s.looks + N,
+        looks_us = S#s.looks_us + Us,
+        stacks = Stacks + (Part - Stacks) * min(1.0, N / ?LATE_LOOKS)
+    };
 answered(look, _, _, true, Us, #s{budget = Budget} = S) ->
     S#s{budget = kprof_sample_budget:spend(other, Us, Budget)};
 answered(describe, _, Answers, _, Us, #s{sampled = Sampled0, records = R0} = S) ->
@@ -393,42 +430,61 @@ answered(_, _, Answers, _, Us, #s{busiest = Busiest, budget = Budget} = S) ->
 as_deep(#s{depth = none, records = R}) -> kprof_stack_records:cut_at(kprof_depth:current(), R);
 as_deep(#s{records = R}) -> R.
 
-answer(Answer, #s{sampled = Sampled0, records = R0, samples = Samples, unchanged = N} = S0) ->
-    {What, Sampled, R} = kprof_sampled:answer(Answer, Sampled0, R0),
-    S = S0#s{sampled = Sampled, records = R},
-    case What of
-        sample -> S#s{samples = Samples + 1};
-        unchanged -> S#s{unchanged = N + 1};
-        gone -> S
+write(Answers, #s{sampled = Sampled, records = R} = S) when length(Answers) =< ?WRITTEN ->
+    write(Answers, Sampled, R, 0, 0, S);
+write(Answers, S) ->
+    {Now, Later} = lists:split(?WRITTEN, Answers),
+    write(Later, bounded(write(Now, S))).
+
+%% This is most of the work: it changes the state once.
+write([], Sampled, R, Samples, Unchanged, #s{samples = Samples0, unchanged = Unchanged0} = S) ->
+    S#s{
+        sampled = Sampled,
+        records = R,
+        samples = Samples0 + Samples,
+        unchanged = Unchanged0 + Unchanged
+    };
+write([Answer | Answers], Sampled0, R0, Samples, Unchanged, S) ->
+    case kprof_sampled:answer(Answer, Sampled0, R0) of
+        {sample, Sampled, R} -> write(Answers, Sampled, R, Samples + 1, Unchanged, S);
+        {unchanged, Sampled, R} -> write(Answers, Sampled, R, Samples, Unchanged + 1, S);
+        {gone, Sampled, R} -> write(Answers, Sampled, R, Samples, Unchanged, S)
     end.
 
 %% --- what is due ---
 
 %% So much time has passed: the next ones are due, as far as the budget goes. Who has not answered
 %% yet is not asked again.
-earn(Us, #s{sampled = Sampled, wanted = #{hz := Hz}, credit = Credit, due = Due} = S) ->
+earn(Us, #s{sampled = Sampled, credit = Credit, due = Due} = S0) ->
     Size = kprof_sampled:size(Sampled),
-    Earned = Credit + Size * Hz * Us / 1.0e6,
+    Earned = Credit + Size * hz(S0) * Us / 1.0e6,
+    S = held(Us * (1.0 - kprof_sample_volume:share(S0#s.volume)), S0),
     case Due of
-        [] -> afford(trunc(Earned), Size, Us, S#s{credit = Earned - trunc(Earned)});
+        [] ->
+            Wanted = wanted(Earned, Size),
+            afford(Wanted, Size, Us, S#s{credit = Earned - Wanted});
         % answers take long
         _ when Earned =< Size -> S#s{credit = Earned};
         _ -> missed(Us * (Earned - Size) / Earned, S#s{credit = float(Size)})
     end.
 
+%% All of them, if it is about as many: a part of them is next time no beginning.
+wanted(Earned, Size) when Earned > 0.75 * Size, Earned < 1.25 * Size -> Size;
+wanted(Earned, _) -> max(0, trunc(Earned)).
+
 %% So many looks are due in that time; each process is looked at once at most. What is left out is
 %% the budget's doing, or that of a node that has no time.
-afford(Wanted, Size, Us, #s{longer = Longer} = S) ->
+afford(Wanted, Size, Us, #s{pace = Pace} = S) ->
     Most = min(Wanted, Size),
     N = kprof_sample_budget:affords(Most, S#s.budget),
     Left = Us * (Wanted - N) / max(1, Wanted),
-    if
-        N < Most ->
-            Stretched = S#s{longer = min(?MOST_LONGER, Longer * ?LONGER)},
-            due(N, told_held(held(Left, Stretched)));
-        Longer > 1 ->
-            due(N, told_held(held(Left, S#s{longer = max(1.0, Longer / ?LONGER)})));
+    case kprof_sampler_pace:is_short(Pace) of
+        _ when N < Most ->
+            Short = S#s{pace = kprof_sampler_pace:short(Pace)},
+            due(N, told_held(held(Left, Short)));
         true ->
+            due(N, told_held(held(Left, S#s{pace = kprof_sampler_pace:enough(Pace)})));
+        false ->
             due(N, told_held(missed(Left, S)))
     end.
 
@@ -451,24 +507,22 @@ due(0, S) ->
     S;
 due(N, #s{sampled = Before} = S0) ->
     {Pids, Sampled} = kprof_sampled:next(N, Before),
-    Now = erlang:monotonic_time(),
-    S = lists:foldl(
-        fun(Pid, S1) -> due_one(Pid, Now, S1) end, S0#s{sampled = Sampled, due = []}, Pids
-    ),
-    S#s{due = lists:reverse(S#s.due)}.
+    due(Pids, [], erlang:monotonic_time(), S0#s{sampled = Sampled}).
 
-due_one(Pid, Now, #s{questions = Questions, sampled = Sampled, due = Due} = S) ->
+due([], Due, _, S) ->
+    S#s{due = lists:reverse(Due)};
+due([Pid | Pids], Due, Now, #s{questions = Questions, sampled = Sampled} = S) ->
     Item = kprof_sampled:item(Pid, Sampled),
     Asked = kprof_questions:is_asked(Pid, Questions),
     case Asked orelse kprof_sampled:is_slow(Pid, Now, Sampled) of
         false ->
-            S#s{due = [Item | Due]};
+            due(Pids, [Item | Due], Now, S);
         true when Asked ->
-            unanswered(Pid, S);
+            due(Pids, Due, Now, unanswered(Pid, S));
         true ->
             case kprof_questions:alone(look, Item, Now, Questions) of
-                {ok, Asking} -> S#s{questions = Asking};
-                no -> unanswered(Pid, S)
+                {ok, Asking} -> due(Pids, Due, Now, S#s{questions = Asking});
+                no -> due(Pids, Due, Now, unanswered(Pid, S))
             end
     end.
 
@@ -507,11 +561,18 @@ ask(#s{busiest = Busiest0, budget = Budget, first = First} = S) ->
 ask(Job, Items, #s{questions = Before} = S) ->
     case kprof_questions:can_ask(Before) of
         true ->
-            S#s{questions = kprof_questions:ask(Job, Items, erlang:monotonic_time(), Before)};
+            Parts = parts(Job, Items, S),
+            Asking = kprof_questions:ask(Job, Items, erlang:monotonic_time(), Parts, Before),
+            S#s{questions = Asking, parts = Parts};
         false ->
             % all askers wait for somebody
             lists:foldl(fun(Item, S1) -> not_asked({Job, Item}, S1) end, S, Items)
     end.
+
+parts(look, Items, #s{stacks = Stacks}) ->
+    max(1, min(?PARTS, round(length(Items) * Stacks / ?STACKS_IN_PART)));
+parts(_, _, _) ->
+    1.
 
 %% --- the choice ---
 
@@ -545,7 +606,7 @@ chosen(Now, #s{busiest = Busiest, first = First} = S) ->
 %% Those of them that have ended since they were looked at last.
 ended(Left, S) ->
     Ended = Left -- kprof_sample_choice:there(Left),
-    lists:foldl(fun(Pid, S1) -> answer({Pid, gone}, S1) end, S, Ended).
+    write([{Pid, gone} || Pid <- Ended], S).
 
 none_left(Now, #s{wanted = #{every_ms := Every} = Wanted} = S) ->
     case kprof_sample_choice:may_come(Wanted) of
@@ -594,9 +655,22 @@ hand(Now, #s{records = R0, handed_at = At} = S) ->
             hand_over(Now, Bytes, S#s{records = R})
     end.
 
-hand_over(Now, Bytes, #s{owner = Owner} = S) ->
+hand_over(Now, Bytes, #s{owner = Owner, volume = Volume} = S) ->
     Owner ! {kprof_sampler, self(), {taken, erlang:monotonic_time(), Bytes, totals(S)}},
-    S#s{out = true, handed_at = Now}.
+    Spent = kprof_sample_volume:spend(byte_size(Bytes), Volume),
+    said_less(S#s{out = true, handed_at = Now, volume = Spent}).
+
+%% Once, until it is as often as wanted again.
+said_less(#s{volume = Volume, owner = Owner, less = Less} = S) ->
+    case kprof_sample_volume:share(Volume) of
+        1.0 ->
+            S#s{less = false};
+        Share when Share < ?LESS, not Less ->
+            Owner ! {kprof_sampler, self(), {less, Share}},
+            S#s{less = true};
+        _ ->
+            S
+    end.
 
 totals(S) ->
     #{

@@ -4,26 +4,35 @@
 %% to a scheduler of its own.
 -module(kprof_sampler_clock).
 
--export([start_link/1, ticked/2, processes/1]).
+-export([start_link/0, ticks/3, wakes/2, processes/1]).
 
 -export_type([clock/0]).
 
+-define(LATE_MS, 20).
+%% How often they look, in ms: as seldom as the second one, or once in two ticks, when it has been in
+%% time for a second or two.
 -define(LOOK_MS, 20).
+-define(SELDOM_MS, 80).
+-define(TICKS, 2).
+% what it tells them: when it ticks, and from which tick to which
+-define(AT, 1).
+-define(TICK, 2).
 
 -opaque clock() :: {[pid()], atomics:atomics_ref()}.
 
-%% @doc The caller gets `kprof_sampler_clock' when it has been silent for 20 ms longer than `Ms'.
--spec start_link(pos_integer()) -> clock().
-start_link(Ms) ->
-    Ticked = atomics:new(1, []),
+%% @doc The caller gets `kprof_sampler_clock' when it is 20 ms later than it said. Where it has been
+%% in time for a second or two, it may be 100 ms, or two ticks.
+-spec start_link() -> clock().
+start_link() ->
+    Told = atomics:new(2, []),
     Sampler = self(),
-    ok = ticked(erlang:monotonic_time(millisecond), {[], Ticked}),
+    ok = ticks(erlang:monotonic_time(millisecond), 0, {[], Told}),
     Schedulers = lists:usort([1, erlang:system_info(schedulers_online)]),
     Look = fun() ->
         _ = seq_trace:set_token([]),
-        look(Sampler, Ms, Ticked)
+        look(Sampler, Told, ?LOOK_MS)
     end,
-    {[spawn_on(N, Look) || N <- Schedulers], Ticked}.
+    {[spawn_on(N, Look) || N <- Schedulers], Told}.
 
 %% OTP's own tests bind processes so, from OTP 25 to 29. A release that does not know it any more
 %% may still have them on two schedulers by chance.
@@ -36,20 +45,32 @@ spawn_on(Scheduler, Fun) ->
         error:badarg -> spawn_opt(Fun, Options)
     end.
 
-%% @doc It has ticked, in ms.
--spec ticked(integer(), clock()) -> ok.
-ticked(Now, {_, Ticked}) ->
-    atomics:put(Ticked, 1, Now).
+%% @doc It will tick at that time, in ms, so many after the tick before.
+-spec ticks(integer(), non_neg_integer(), clock()) -> ok.
+ticks(At, Ms, {_, Told}) ->
+    ok = atomics:put(Told, ?TICK, Ms),
+    atomics:put(Told, ?AT, At).
+
+%% @doc How often they wake in so many ms, where ticks are that far from each other.
+-spec wakes(number(), clock()) -> float().
+wakes(Ms, {Pids, Told}) ->
+    length(Pids) * Ms / seldom(atomics:get(Told, ?TICK)).
 
 %% @doc The processes.
 -spec processes(clock()) -> [pid()].
 processes({Pids, _}) ->
     Pids.
 
-look(Sampler, Ms, Ticked) ->
+look(Sampler, Told, Ms) ->
     receive
-    after ?LOOK_MS -> ok
+    after Ms -> ok
     end,
-    Late = erlang:monotonic_time(millisecond) - atomics:get(Ticked, 1),
-    _ = Late > Ms + ?LOOK_MS andalso (Sampler ! ?MODULE),
-    look(Sampler, Ms, Ticked).
+    case erlang:monotonic_time(millisecond) - atomics:get(Told, ?AT) > ?LATE_MS of
+        true ->
+            Sampler ! ?MODULE,
+            look(Sampler, Told, ?LOOK_MS);
+        false ->
+            look(Sampler, Told, min(seldom(atomics:get(Told, ?TICK)), Ms + Ms div ?LOOK_MS))
+    end.
+
+seldom(TickMs) -> max(?SELDOM_MS, ?TICKS * TickMs).

@@ -127,6 +127,15 @@ told({taken, At, Bytes, Totals}, #{control := Control}, #run{id = Id, sampler = 
     ok = kprof_control:told(kprof_protocol:stacks_taken(Id, At, Bytes, Totals), Control),
     ok = kprof_sampler:acknowledge(Sampler),
     [Run#run{totals = Totals}];
+told({less, Share}, #{control := Control}, Run) ->
+    Text = io_lib:format(
+        "stacks are sampled less often than wanted for a while, ~b % of that now, to keep to 200 "
+        "MB a day: with a smaller `top' more often each",
+        [round(100 * Share)]
+    ),
+    logger:notice("kprof: ~ts", [Text]),
+    ok = kprof_control:told(kprof_protocol:note(info, Text), Control),
+    [Run];
 told({over, At, Reason, Text, Totals}, Around, #run{id = Id}) ->
     ok = stopped(Id, At, Reason, Text, Totals, Around),
     [].
