@@ -83,6 +83,8 @@ async function sample(page) {
   await until("a second one is refused, with what to do", 30, async () =>
     /already.*Stop that one, or try again when it is over/.test(await said(other)));
   await judge(other, "control-refused");
+  await open(other, base);
+  await until("the time line has it, as one that goes on", 30, () => other.locator(".strip .ran.sampled.now[aria-label$='goes on now']").count());
   await other.close();
   await judge(page, "control-samples");
   await reach(page, ".runs button");

@@ -29,7 +29,10 @@ export function samplesView(v: View, nodes: Nodes, gone: AbortSignal): Shown {
   let heat: Heat | null = null, part: Part | null = null, drawn: Flame | null = null, metric = METRICS[0]!, title = "";
   let asking = new AbortController();
   const zero = (): number => secondsOf(heat!.started_at!);
-  const at = (ms: number): string => clock(zero() + ms / 1000, ms % 60000 !== 0);
+  const at = (ms: number): string => {
+    const rest = heat!.cell_ms < 1000 ? Math.floor(ms % 1000) : 0;
+    return `${clock(zero() + ms / 1000, ms % 60000 !== 0)}${rest > 0 ? `.${String(rest).padStart(3, "0").replace(/0+$/, "")}` : ""}`;
+  };
   const map = new HeatMap(parts => {
     part = parts.part;
     void draw().catch(error => {
@@ -89,9 +92,9 @@ export function samplesView(v: View, nodes: Nodes, gone: AbortSignal): Shown {
     fill(heading, flameHeading(title, answer.notes.filter(note => !note.startsWith("Times of the day"))));
     if (!map.element.isConnected) {
       fill(element, heading, h("div", { class: "flame-bar" }, h("label", {}, "Hot are ", by)), map.element, told, links, flame);
-      await draw();
     }
     map.show(heat, { part, other: null });
+    await draw();
   }
 
   return {
