@@ -82,8 +82,8 @@ static void others_are_not(void **state) {
     roster_event(n, at(3), "the trigger q: profile 1");
     level(250000, "samples one request in 4", 4);
     expect_event(0, 4, "samples one request in 4");
-    told("tracing", 10, 250000, "samples one request in 40", 5); // a tool wanted that
-    expect_event(0, 5, "samples one request in 40");
+    told("tracing", 10, 200000, "samples one request in 50", 5); // a tool wanted that
+    expect_event(0, 5, "samples one request in 50");
     told("tracing", 10, 500000, "samples one request in 20", 6);
     expect_event(0, 6, "samples one request in 20");
     told("tracing", 10, 500000, "something else", 7);
@@ -91,6 +91,8 @@ static void others_are_not(void **state) {
     told("tripped", 10, 31250, "tripped for 1 s, then one request in 320", 8);
     expect_event(0, 8, "tripped for 1 s, then one request in 320");
     expect_event(1, 8, "tripped");
+    told("tripped", 10, 15625, "samples one request in 640", 8);
+    expect_event(0, 8, "samples one request in 640");
     told("tracing", 10, 31250, "", 9);
     expect_event(0, 9, "tracing");
     told("tracing", 10, 62500, "samples one request in 160", 10);
@@ -104,8 +106,8 @@ static void others_are_not(void **state) {
     expect_event(0, 12, "samples one request in 10000");
     roster_leave(n, at(13));
     assert_ptr_equal(roster_join(&roster, 0, NULL, at(14)), n);
-    level(1000, "samples one request in 1000", 15); // nothing is known of a level before
-    level(2000, "samples one request in 500", 16);
+    told("idle", 1, 1000, "samples one request in 1000", 15); // no level is known before it
+    told("idle", 1, 2000, "samples one request in 500", 16);
     expect_event(0, 16, "samples one request in 500");
 }
 
