@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a sampler is asking, and whom. There is a fixed number of askers ({@link kprof_asker}).
-%% One of them has the batch, which is many processes one after the other, or some have a part of it
-%% each. Where one stands at the same process for 10 ms, that process is left to it, and another
-%% asker gets the others of its part whose answers have not come. A process that is known to be slow
-%% is asked alone. After 50 ms a process counts as not answering. It is not asked again before it
-%% has answered, and its asker waits with it; two askers are always left for the others.
+%% One of them has the batch, which is many processes one after the other. Where it stands at the
+%% same process for 10 ms, that process is left to it, and another asker gets the others whose
+%% answers have not come. A process that is known to be slow is asked
+%% alone. After 50 ms a process counts as not answering. It is not asked again before it has
+%% answered, and its asker waits with it; two askers are always left for the others.
 %%
 %% Times are in native units and are given by the caller, who owns the askers and their answers.
 -module(kprof_questions).
 
 -export([start_link/0, start_link/1, processes/1, has_batch/1, can_ask/1]).
 -export([is_asking/1, is_asked/2]).
--export([ask/4, ask/5, alone/4, answered/4, look/2]).
+-export([ask/4, alone/4, answered/4, look/2]).
 
 -export_type([questions/0, silent/0]).
 
@@ -37,8 +37,7 @@
 -record(q, {
     free :: [kprof_asker:asker()],
     processes :: [pid()],
-    % its parts that have not been answered
-    batch = [] :: [reference()],
+    batch = none :: none | reference(),
     asked = #{} :: #{reference() => #asked{}},
     % of those that are asked alone, or at which an asker stands
     alone = #{} :: #{pid() => reference()}
@@ -66,7 +65,7 @@ processes(#q{processes = Pids}) ->
 %% @doc Whether a batch is being asked.
 -spec has_batch(questions()) -> boolean().
 has_batch(#q{batch = Batch}) ->
-    Batch =/= [].
+    Batch =/= none.
 
 %% @doc Whether there is an asker for a batch.
 -spec can_ask(questions()) -> boolean().
@@ -83,31 +82,11 @@ is_asking(#q{asked = Asked}) ->
 is_asked(Pid, #q{alone = Alone}) ->
     is_map_key(Pid, Alone).
 
-%% @doc Asks these one after the other. There must be no batch, and an asker.
+%% @doc Asks these one after the other. There must be no batch.
 -spec ask(kprof_asker:job(), [kprof_asker:item()], integer(), questions()) -> questions().
-ask(Job, Items, Now, Q) ->
-    ask(Job, Items, Now, 1, Q).
-
-%% @doc The same in so many parts at the same time, or as many as there are askers for. Who is asked
-%% and sleeps wakes a scheduler, and its answer the asker's: where others ask meanwhile, both are
-%% awake.
--spec ask(kprof_asker:job(), [kprof_asker:item()], integer(), pos_integer(), questions()) ->
-    questions().
-ask(Job, Items, Now, Parts, #q{batch = [], free = Free} = Q) ->
-    Most = max(1, min(Parts, length(Free) - ?SPARE)),
-    lists:foldl(
-        fun(Part, Q1) -> batch(Job, Part, Now, Q1) end, Q, parted(Items, length(Items), Most)
-    ).
-
-parted(Items, _, 1) ->
-    [Items];
-parted(Items, Count, Parts) ->
-    {Part, Rest} = lists:split(Count div Parts, Items),
-    [Part || Part =/= []] ++ parted(Rest, Count - length(Part), Parts - 1).
-
-batch(Job, Items, Now, #q{batch = Batch} = Q0) ->
-    {Ref, Q} = give(Job, Items, Now, Q0),
-    Q#q{batch = [Ref | Batch]}.
+ask(Job, Items, Now, #q{batch = none} = Q) ->
+    {Ref, Asked} = give(Job, Items, Now, Q),
+    Asked#q{batch = Ref}.
 
 give(Job, Items, Now, #q{free = [Asker | Free], asked = Asked} = Q) ->
     Ref = make_ref(),
@@ -167,7 +146,11 @@ not_alone(Answers, Alone) -> maps:without([element(1, A) || A <- Answers], Alone
 came_back(0, Ref, #asked{asker = Asker}, _, #q{batch = Batch, asked = Asked, free = Free} = Q) ->
     Q#q{
         free = [Asker | Free],
-        batch = lists:delete(Ref, Batch),
+        batch =
+            case Batch of
+                Ref -> none;
+                _ -> Batch
+            end,
         asked = maps:remove(Ref, Asked)
     };
 came_back(_, Ref, #asked{done = Done} = One, Answers, Q) ->
@@ -176,42 +159,40 @@ came_back(_, Ref, #asked{done = Done} = One, Answers, Q) ->
 %% @doc To be called every some milliseconds: those that have not answered in time, each told once,
 %% and those that are not asked for want of askers.
 -spec look(integer(), questions()) -> {[silent()], [silent()], questions()}.
-look(Now, #q{batch = Batch} = Q0) ->
-    {Left, Q} = lists:foldl(fun(Ref, Acc) -> stalled(Ref, Now, Acc) end, {[], Q0}, Batch),
+look(Now, #q{batch = none} = Q) ->
+    {Silent, Looked} = deadlines(Now, Q),
+    {Silent, [], Looked};
+look(Now, #q{batch = Ref, asked = Asked} = Q0) ->
+    One = #asked{asker = Asker} = maps:get(Ref, Asked),
+    {Left, Q} =
+        case kprof_asker:position(Asker) of
+            N when N =/= One#asked.position ->
+                {[], put_asked(Ref, One#asked{position = N, stands = Now}, Q0)};
+            N ->
+                case passed(?STALL_MS, One#asked.stands, Now) of
+                    true -> divide(Ref, N, One, Now, Q0);
+                    false -> {[], Q0}
+                end
+        end,
     {Silent, Looked} = deadlines(Now, Q),
     {Silent, Left, Looked}.
 
-stalled(Ref, Now, {Left, #q{asked = Asked} = Q0}) ->
-    One = #asked{asker = Asker} = maps:get(Ref, Asked),
-    case kprof_asker:position(Asker) of
-        N when N =/= One#asked.position ->
-            {Left, put_asked(Ref, One#asked{position = N, stands = Now}, Q0)};
-        N ->
-            case passed(?STALL_MS, One#asked.stands, Now) of
-                true ->
-                    {More, Q} = divide(Ref, N, One, Now, Q0),
-                    {More ++ Left, Q};
-                false ->
-                    {Left, Q0}
-            end
-    end.
-
 %% It stands at that item. (At 0 it has not even begun, as its scheduler is held up: none is to
 %% blame.)
-divide(Ref, N, #asked{job = Job, items = Items, done = Done} = One, Now, Q0) ->
+divide(Ref, N, #asked{job = Job, items = Items, done = Done} = One, Now, #q{alone = Alone} = Q0) ->
     {Stuck, Others} =
         case lists:split(max(0, N - Done - 1), Items) of
             {Before, [Item | Behind]} when N > Done -> {[Item], Before ++ Behind};
             {_, _} -> {[], Items}
         end,
     Q = put_asked(Ref, One#asked{items = Stuck, since = One#asked.stands}, Q0#q{
-        batch = lists:delete(Ref, Q0#q.batch),
-        alone = maps:merge(Q0#q.alone, maps:from_list([{pid(Item), Ref} || Item <- Stuck]))
+        batch = none,
+        alone = maps:merge(Alone, maps:from_list([{pid(Item), Ref} || Item <- Stuck]))
     }),
     case Others of
         [] -> {[], Q};
         _ when Q#q.free =:= [] -> {[{Job, Item} || Item <- Others], Q};
-        _ -> {[], batch(Job, Others, Now, Q)}
+        _ -> {[], ask(Job, Others, Now, Q)}
     end.
 
 put_asked(Ref, One, #q{asked = Asked} = Q) ->

@@ -26,11 +26,6 @@
 -define(HAND_MS, 500).
 % looks in a batch
 -define(BATCH, 256).
-% it has so many parts at most, and one for so many stacks that it will bring
--define(PARTS, 4).
--define(STACKS_IN_PART, 2).
-% looks that "as of late" goes back
--define(LATE_LOOKS, 300).
 % answers that are written before it is seen whether the tables are full
 -define(WRITTEN, 16).
 -define(LATE_US, 20000).
@@ -102,10 +97,6 @@
     % what came since the last turn: looks, and what their asking took in µs
     looks = 0 :: non_neg_integer(),
     looks_us = 0.0 :: float(),
-    % of the last batch
-    parts = 1 :: pos_integer(),
-    % of a look as of late, how many stacks it brings
-    stacks = 0.0 :: float(),
     % processes of a scan
     measured = 0 :: non_neg_integer(),
     held_us = 0.0 :: float(),
@@ -295,7 +286,7 @@ charge(Us, #s{looks = N, looks_us = Asked, budget = Budget} = S) ->
 message({kprof_asker, Ref, Answers, Ns, Left}, #s{questions = Before} = S) ->
     case kprof_questions:answered(Ref, Answers, Left, Before) of
         {Job, At, Counting, Late, Questions} ->
-            Took = kprof_sample_cost:asking(Job, Answers, Ns, S#s.parts, S#s.cost),
+            Took = kprof_sample_cost:asking(Job, Answers, Ns, S#s.cost),
             work(bounded(answered(Job, At, Counting, Late, Took, S#s{questions = Questions})));
         none ->
             S
@@ -316,9 +307,13 @@ message(_, S) ->
 ticks(#s{next_at = At, seen_at = Seen} = S) ->
     case us() of
         Now when Now >= At -> tick(Now, S);
-        Now when Now >= Seen + ?SEE_US -> work(looked(bounded(S#s{seen_at = Now})));
+        Now when Now >= Seen + ?SEE_US -> work(looked(bounded(seen(Now, S))));
         _ -> S
     end.
+
+seen(Now, #s{cost = Cost, budget = Budget} = S) ->
+    Spent = kprof_sample_budget:spend(other, kprof_sample_cost:wake(Cost), Budget),
+    S#s{seen_at = Now, budget = Spent}.
 
 tick(Now, #s{ends_at = Ends} = S) when Now >= Ends ->
     over(done, "", S);
@@ -401,15 +396,9 @@ unanswered(Pid, #s{sampled = Sampled, records = R, unanswered = N} = S) ->
             S
     end.
 
-answered(look, At, Answers, false, Us, #s{samples = Before, stacks = Stacks} = S) ->
+answered(look, At, Answers, false, Us, S) ->
     Counted = write(Answers, S#s{records = kprof_stack_records:time(At, as_deep(S))}),
-    N = length(Answers),
-    Part = (Counted#s.samples - Before) / max(1, N),
-    Counted#s{
-        looks = S#s.looks + N,
-        looks_us = S#s.looks_us + Us,
-        stacks = Stacks + (Part - Stacks) * min(1.0, N / ?LATE_LOOKS)
-    };
+    Counted#s{looks = S#s.looks + length(Answers), looks_us = S#s.looks_us + Us};
 answered(look, _, _, true, Us, #s{budget = Budget} = S) ->
     S#s{budget = kprof_sample_budget:spend(other, Us, Budget)};
 answered(describe, _, Answers, _, Us, #s{sampled = Sampled0, records = R0} = S) ->
@@ -561,18 +550,11 @@ ask(#s{busiest = Busiest0, budget = Budget, first = First} = S) ->
 ask(Job, Items, #s{questions = Before} = S) ->
     case kprof_questions:can_ask(Before) of
         true ->
-            Parts = parts(Job, Items, S),
-            Asking = kprof_questions:ask(Job, Items, erlang:monotonic_time(), Parts, Before),
-            S#s{questions = Asking, parts = Parts};
+            S#s{questions = kprof_questions:ask(Job, Items, erlang:monotonic_time(), Before)};
         false ->
             % all askers wait for somebody
             lists:foldl(fun(Item, S1) -> not_asked({Job, Item}, S1) end, S, Items)
     end.
-
-parts(look, Items, #s{stacks = Stacks}) ->
-    max(1, min(?PARTS, round(length(Items) * Stacks / ?STACKS_IN_PART)));
-parts(_, _, _) ->
-    1.
 
 %% --- the choice ---
 
