@@ -14,7 +14,7 @@
 %%     and has its answer after (the quarter that is fastest)  16      12
 %%   the same, which exchanges a message with one            68 to 86  58 to 68
 %% '''
-%% So a waking is four times what such an answer takes, where nobody else keeps the threads awake,
+%% So a waking is five times what such an answer takes, where nobody else keeps the threads awake,
 %% and one that follows on it at once half of it. (28 that had just worked and slept again answered
 %% in 170 to 210 µs of processor time, when one process asked them one after the other. With four
 %% who ask at the same time it is 150 to 290, with eight 315 to 400.)
@@ -25,7 +25,7 @@
 -export_type([cost/0]).
 
 % times what one that sleeps takes to answer
--define(WAKE, 4.0).
+-define(WAKE, 5.0).
 -define(NEXT_WAKE, 0.5).
 % where threads are awake
 -define(AWAKE_US, 5.0).
