@@ -123,8 +123,8 @@ void heat_put_grid_notes(struct heat_answer *a) {
     } else {
         notes_add(&a->notes,
                   "A column is %s, from the bottom up, and each of its cells %s: seconds are put "
-                  "together, as there are many; --from and --to draw fewer",
-                  column, cell);
+                  "together, as there are many; --%s draw fewer",
+                  column, cell, a->id > 0 ? "from and --to" : "since and --until");
     }
 }
 
