@@ -246,11 +246,11 @@ unload() ->
 %% requests are traced or not, with the options of {@link sample/1} but `seconds'. Usual are 5 looks
 %% a second (`hz') at each of 20 processes (`top'), chosen anew every 10 seconds (`every_ms'), and
 %% half a percent of one processor (`budget'): some 100 MB a day in the database. Where its records
-%% would take more than 200 MB a day it looks less often, and tells so. It goes on in another profile
-%% after an hour (`slice', in seconds, from 5 to 43200), or where one is full. Its profiles are kept
-%% under the label `always' (`label'), which have room of their own.
-%% `backtrace_depth' stays as it is, so stacks have 8 frames unless the node has set another number;
-%% deeper ones are told as cut. Beside it {@link sample/1}, `kprof sample' and `kprof top' work as
+%% would take more than 200 MB a day it looks less often, and tells so. It goes on in another
+%% profile after an hour (`slice', in seconds, from 5 to 43200), or where one is full. Its profiles
+%% are kept under the label `always' (`label'), which have room of their own. `backtrace_depth'
+%% stays as it is, so stacks have 8 frames unless the node has set another number; deeper ones are
+%% told as cut. Beside it {@link sample/1}, `kprof sample' and `kprof top' work as
 %% ever. Default: false.</li>
 %% <li>`{sample_weights, #{Identity => W}}': a request whose {@link set_token/1} names that identity
 %% counts as W requests to the sampler, so that it is W times as likely to be traced, or never with

@@ -99,7 +99,7 @@ sample_collector() {
     wait "${tools[@]}" || { tail -n 3 "$scratch"/looks.* >&2; die "kprof sample failed"; }
     wait $feeder || die "the nodes failed: $(tail -n 5 "$scratch/looks")"
     after=$(cpu_ticks "$collector")
-    looks=$(field "$scratch/looks" done)
+    looks=$(field "$scratch/looks" "done")
     kept=$(query "$scratch/looks.db" "SELECT count(*) || ' ' || sum(looks) FROM profile_sampled")
     bytes=$(query "$scratch/looks.db" "SELECT sum(length(records)) FROM profile_second_rows")
     stop "$collector"

@@ -9,8 +9,8 @@
 -export_type([clock/0]).
 
 -define(LATE_MS, 20).
-%% How often they look, in ms: as seldom as the second one, or once in two ticks, when it has been in
-%% time for a second or two.
+%% How often they look, in ms: as seldom as the second one, or once in two ticks, when it has been
+%% in time for a second or two.
 -define(LOOK_MS, 20).
 -define(SELDOM_MS, 80).
 -define(TICKS, 2).
