@@ -287,6 +287,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct run r = begin();
     uint64_t complete = 0;
     log_set_level(LOG_ERROR);
+    r.flames.pipeline = r.flames.runs.pipeline = r.pipeline;
     r.links = (struct shim_links){.pipeline = r.pipeline,
                                   .roster = r.roster,
                                   .steering = tool_link_steering(&r.tools),

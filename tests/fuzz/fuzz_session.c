@@ -291,6 +291,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     server_set_keys(server, secret.len > 0 ? &secret : NULL, NULL);
     proven = false;
+    flames.pipeline = flames.runs.pipeline = pipeline;
     links = (struct shim_links){.pipeline = pipeline,
                                 .roster = &roster,
                                 .steering = tool_link_steering(&tools),

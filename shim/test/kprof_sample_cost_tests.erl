@@ -1,0 +1,34 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(kprof_sample_cost_tests).
+-include("patient.hrl").
+
+%% Who is asked does not answer, as it is in native code, or bound to a scheduler that is. A sampler
+%% begins all the same, with what is usual.
+unanswered_test_() ->
+    ?_test(begin
+        Stuck = spawn(fun() -> stuck(shared(26), shared(26)) end),
+        ?assertEqual(75.0, kprof_sample_cost:most_wake(kprof_sample_cost:new([Stuck]))),
+        exit(Stuck, kill)
+    end).
+
+%% Comparing two terms whose parts are shared takes long, and no turn is given up meanwhile.
+stuck(A, B) ->
+    true = A =:= B,
+    receive
+    after 20 -> stuck(A, B)
+    end.
+
+shared(0) ->
+    {};
+shared(N) ->
+    Part = shared(N - 1),
+    {Part, Part}.
+
+gone_test_() ->
+    ?_test(begin
+        {Gone, Ref} = spawn_monitor(fun() -> ok end),
+        receive
+            {'DOWN', Ref, process, Gone, _} -> ok
+        end,
+        ?assert(kprof_sample_cost:most_wake(kprof_sample_cost:new([Gone])) > 0)
+    end).
