@@ -2,6 +2,7 @@
 // What the files of stack sampling share.
 //
 //   stack_runs.c        asked for, begun, stopped; what shims say of it; what time brings
+//   stack_run_room.c    the memory that all of them share
 //   stack_run_tell.c    messages: to who has asked, and to the shim
 #pragma once
 
@@ -63,6 +64,16 @@ struct stack_run {
 static inline bool stands(const struct stack_run *r) {
     return r->slice_s > 0;
 }
+
+// -- stack_run_room.c -----------------------------------------------------------------------------
+
+// What a run takes has changed, or may have.
+void stack_run_measure(struct stack_runs *runs, struct stack_run *r);
+// Whether it may take more: as if it took one for every `eighths` of eight bytes.
+bool stack_run_has_room(const struct stack_runs *runs, const struct stack_run *r, uint32_t eighths);
+// Has room for all runs, in the place of open requests, before they need it. False when the first
+// one finds none, as there are too many of these.
+bool stack_runs_provide(struct stack_runs *runs);
 
 // -- stack_run_tell.c -----------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/slab.h"
 #include "base/text_time.h"
 #include "model/profile/sample_weights.h"
 
@@ -21,38 +20,6 @@ static void set_reason(struct stack_run *r, struct slice reason, struct slice te
         names_clean(reason, r->reason, sizeof r->reason);
         names_clean(text, r->text, sizeof r->text);
     }
-}
-
-// What it takes has changed.
-static void measure(struct stack_runs *runs, struct stack_run *r) {
-    const struct samples *s = r->profile.samples;
-    runs->bytes -= r->bytes;
-    r->bytes = (r->taker ? sample_taker_bytes(r->taker) : 0) +
-               (r->view ? sample_view_bytes(r->view) : 0) +
-               (s ? samples_bytes(s) + stacks_bytes(&r->profile.stacks) : 0);
-    runs->bytes += r->bytes;
-}
-
-// Whether it may take more: as if it took one for every `eighths` of eight bytes.
-static bool has_room(const struct stack_runs *runs, const struct stack_run *r, uint32_t eighths) {
-    size_t most = (size_t)runs->mb * 1000000, taken = r->bytes / eighths * 8;
-    size_t left = most > runs->bytes ? most - runs->bytes : 0;
-    return taken <= LIMIT_SURE_RUN_BYTES || taken <= SLAB_SHARE * left;
-}
-
-// Has room for all runs, in the place of open requests, before they need it. False when the first
-// one finds none, as there are too many of these.
-static bool provide(struct stack_runs *runs) {
-    enum { STEP = LIMIT_MB_SAMPLES_STEP, MOST = LIMIT_RUNS_BYTES / 1000000 };
-    enum { WRITTEN = LIMIT_MB_SAMPLES - MOST };
-    uint32_t mb = runs->first ? STEP : 0;
-    while (mb > 0 && mb < MOST && (size_t)mb * 1000000 / 2 < runs->bytes) {
-        mb += STEP;
-    }
-    if (mb != runs->mb && pipeline_spare(runs->pipeline, SPARED_SAMPLES, mb ? mb + WRITTEN : 0)) {
-        runs->mb = mb;
-    }
-    return runs->mb > 0 || !runs->first;
 }
 
 static void forget(struct stack_run *r) {
@@ -135,7 +102,7 @@ static void add(struct stack_runs *runs, struct stack_run *r) {
     r->next = runs->first;
     runs->first = r;
     *(stands(r) ? &runs->standing : &runs->count) += 1;
-    measure(runs, r);
+    stack_run_measure(runs, r);
 }
 
 // Takes out one that is over. at: where its place is told.
@@ -177,7 +144,8 @@ const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *sh
     snprintf(head->otp, sizeof head->otp, "%s", shim->otp);
     stack_run_put_settings(head, message, r->slice_s);
     add(runs, r);
-    why = !provide(runs) ? "the collector has too many open requests for a profile beside them"
+    why = !stack_runs_provide(runs)
+              ? "the collector has too many open requests for a profile beside them"
           : stack_run_ask_shim(r, message) ? NULL
                                            : "the names are too long for one message";
     if (why) {
@@ -305,7 +273,7 @@ enum { NEARLY_FULL = 7, FULL = 8 }; // eighths
 static bool passes(const struct stack_runs *runs, const struct stack_run *r, uint32_t eighths) {
     const struct profile *p = &r->profile;
     const struct samples *s = p->samples;
-    return !has_room(runs, r, eighths) || s->full || p->stacks.full ||
+    return !stack_run_has_room(runs, r, eighths) || s->full || p->stacks.full ||
            s->records.len > LIMIT_SLICE_BYTES / 8 * eighths ||
            p->stacks.names.count > LIMIT_SLICE_NAMES / 8 * eighths ||
            p->stacks.stack_count > LIMIT_SAMPLE_STACKS / 8 * eighths ||
@@ -379,7 +347,7 @@ static struct stack_run *go_on(struct stack_runs *runs, struct stack_run *r, str
 // Whether a run has no room for more.
 static bool is_full(const struct stack_runs *runs, const struct stack_run *r) {
     return stands(r) ? passes(runs, r, FULL)
-                     : !has_room(runs, r, FULL) || (r->taker && r->profile.samples->full);
+                     : !stack_run_has_room(runs, r, FULL) || (r->taker && r->profile.samples->full);
 }
 
 static void on_full(struct stack_run *r) {
@@ -401,8 +369,8 @@ void stack_run_taken(struct stack_runs *runs, const void *link, struct control_m
     control_get_bytes(message, FIELD_BYTES, &bytes);
     r = stands(r) && r->taker ? go_on(runs, r, bytes) : r;
     bool good = take_looks(r, bytes);
-    measure(runs, r);
-    provide(runs);
+    stack_run_measure(runs, r);
+    stack_runs_provide(runs);
     if (!good) {
         set_reason(r, slice_text("error"), slice_text("the node sent what are no samples"));
         tell_stop(r);
@@ -511,7 +479,7 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
     for (struct stack_run **at = &runs->first; *at;) {
         struct stack_run *r = *at;
         step(runs, r, writer, now);
-        measure(runs, r);
+        stack_run_measure(runs, r);
         if (second && r->state < OVER) {
             stack_run_tell_state(r);
         }
@@ -527,7 +495,7 @@ void stack_runs_tick(struct stack_runs *runs, struct writer *writer, int64_t now
             at = &r->next;
         }
     }
-    provide(runs);
+    stack_runs_provide(runs);
 }
 
 bool stack_run_kept(struct stack_runs *runs, const struct profile *profile, int64_t id) {
