@@ -6,23 +6,10 @@
 %% begins all the same, with what is usual.
 unanswered_test_() ->
     ?_test(begin
-        Stuck = spawn(fun() -> stuck(shared(26), shared(26)) end),
+        Stuck = spawn(fun kprof_sampler_tests:in_native_code/0),
         ?assertEqual(75.0, kprof_sample_cost:most_wake(kprof_sample_cost:new([Stuck]))),
         exit(Stuck, kill)
     end).
-
-%% Comparing two terms whose parts are shared takes long, and no turn is given up meanwhile.
-stuck(A, B) ->
-    true = A =:= B,
-    receive
-    after 20 -> stuck(A, B)
-    end.
-
-shared(0) ->
-    {};
-shared(N) ->
-    Part = shared(N - 1),
-    {Part, Part}.
 
 gone_test_() ->
     ?_test(begin

@@ -4,6 +4,8 @@
 -include("patient.hrl").
 
 -export([spin/1, left/1, right/1, sleeper/0, bounce/1, deep/2]).
+% what kprof_sample_cost_tests needs, too
+-export([in_native_code/0]).
 
 sampler_test_() ->
     [
@@ -86,7 +88,7 @@ deep(N, odd) ->
 %% meanwhile: as native code does it. Who sleeps is looked at as often as who does not answer.
 stuck() ->
     Sleepers = [spawn_link(fun sleeper/0) || _ <- lists:seq(1, 20)],
-    Stuck = spawn(fun() -> stuck(shared(26), shared(26)) end),
+    Stuck = spawn(fun in_native_code/0),
     #{records := Records, totals := Totals} = run(#{processes => [Stuck | Sleepers]}, 4),
     Unanswered = [P || {unanswered, _, #{pid := P}} <- Records],
     ?assert(length(Unanswered) > 10, Totals),
@@ -100,6 +102,8 @@ stuck() ->
     ?assert(abs(Missed) < lists:max(Each) / 10, {Each, Missed, length(Unanswered)}),
     true = exit(Stuck, kill),
     lists:foreach(fun end_of/1, Sleepers).
+
+in_native_code() -> stuck(shared(26), shared(26)).
 
 stuck(A, B) ->
     true = A =:= B,
