@@ -332,6 +332,9 @@ bool pipeline_find_request(const struct pipeline_node *n, int64_t begin,
 }
 
 bool pipeline_spare(struct pipeline *p, enum pipeline_spared use, uint32_t mb) {
+    if (p->spared[use] == mb) {
+        return true;
+    }
     uint32_t all = mb;
     for (int i = 0; i < SPARED_USES; i++) {
         all += i == (int)use ? 0 : p->spared[i];
