@@ -41,6 +41,7 @@ struct flame_job {
     int64_t learned;  // when the first request had come, ns after that; 0: none has
     int64_t started;  // when it began to run, ns since 1970; 0: it does not yet
     int64_t asked;    // when the shim was asked to set patterns, the node's time
+    int64_t shut;     // what ended later was not traced to its end, the node's time
     int64_t deadline; // monotonic ns; 0: the shim has not been asked to begin
     int64_t requests; // wanted
     int64_t seconds;
@@ -67,7 +68,7 @@ void flame_enter(struct flame_job *f, enum flame_state state);
 const char *flame_awaits(const struct flames *flames, const struct flame_job *f);
 // Why it ends, and in words for people. The first reason stays.
 void flame_set_reason(struct flame_job *f, const char *reason, const char *text);
-// STOPPING, or PAUSES: the shim is told. What comes after this moment may have lost its patterns.
+// STOPPING, or PAUSES: the shim is told. It tells what was still traced to its end.
 void flame_stop_shim(struct flame_job *f, enum flame_state state);
 // It is over; profile: its number, 0: there is none.
 void flame_over(struct flame_job *f, int64_t profile);

@@ -16,6 +16,8 @@ static const int64_t WINDOW_NS = 5LL * SECOND_NS;
 // Behind the last message of the trace the fates of requests come: their grace time, and that of
 // questions about their identity.
 static const int64_t FATES_NS = GRACE_NS + GRACE_ASK_NS + SECOND_NS;
+// So long where messages from before its end are on their way still.
+static const int64_t LATE_FATES_NS = 20LL * SECOND_NS;
 
 void flame_enter(struct flame_job *f, enum flame_state state) {
     f->state = state;
@@ -85,7 +87,6 @@ static void ask_missed(struct flame_job *f) {
 
 void flame_stop_shim(struct flame_job *f, enum flame_state state) {
     if (f->trace) {
-        full_trace_shut(f->trace, pipeline_node_time(f->shim.node));
         ask_missed(f);
     }
     flame_tell_stop(f);
@@ -117,7 +118,7 @@ static void put_settings(const struct flame_job *f, struct profile_head *head) {
 // No more fates come: the profile is what there is.
 static void close_profile(struct flame_job *f) {
     struct profile *p = full_trace_profile(f->trace);
-    full_trace_advance(f->trace, INT64_MAX);
+    full_trace_close(f->trace);
     full_trace_off(f->trace, pipeline_node_time(f->shim.node)); // if nobody has told
     pipeline_remove_full(f->shim.node, f->trace);
     if (!full_trace_reached(f->trace)) { // a picture of the tiers alone tells nothing new
@@ -141,6 +142,12 @@ static void close_profile(struct flame_job *f) {
     missed_keep(&f->missed, f->trace);
     put_settings(f, &p->head);
     flame_enter(f, WRITES);
+}
+
+// Whether no fate comes any more that counts.
+static bool fates_over(const struct flame_job *f, int64_t waited) {
+    bool late = f->shim.link && !pipeline_settled(f->shim.node, f->shut);
+    return full_trace_done(f->trace) || waited > (late ? LATE_FATES_NS : FATES_NS);
 }
 
 // The shim is told to begin. False when that cannot be, and that is the reason.
@@ -239,7 +246,7 @@ static void step(struct flames *flames, struct flame_job *f, int64_t now) {
         rest(f, now);
         break;
     case CLOSING:
-        if (full_trace_done(f->trace) || waited > FATES_NS) {
+        if (fates_over(f, waited)) {
             close_profile(f);
         }
         break;

@@ -16,10 +16,11 @@ static void put_counts(struct control_writer *w, const struct flame_job *f) {
                   {FIELD_INCOMPLETE, c->incomplete},
                   {FIELD_OTHERS, c->others},
                   {FIELD_UNSEEN, c->unseen},
+                  {FIELD_PARTLY, c->partly},
                   {FIELD_MESSAGES, c->messages},
                   {FIELD_FUNCTIONS, (uint64_t)f->functions},
                   {FIELD_PROCESSES, (uint64_t)f->processes}};
-    _Static_assert(sizeof counts / sizeof *counts == 7, "as many as are announced");
+    _Static_assert(sizeof counts / sizeof *counts == 8, "as many as are announced");
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         control_int(w, counts[i].key, (int64_t)counts[i].value);
     }
@@ -51,7 +52,7 @@ static void put_costs(struct control_writer *w, const struct flame_job *f, int64
 }
 
 // What both messages have: COMMON fields.
-enum { COMMON = 8 };
+enum { COMMON = 9 };
 static void tell(struct flame_job *f, struct buffer *b, struct control_writer *w, bool last) {
     put_counts(w, f);
     control_bool(w, FIELD_NEW_PROCESSES, f->new_processes);

@@ -78,6 +78,7 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
     *f = (struct flame_job){.asker = *asker,
                             .shim = *shim,
                             .id = ++flames->last_id,
+                            .shut = INT64_MIN,
                             .requests = requests,
                             .seconds = seconds};
     names_clean(only, f->only, sizeof f->only);
@@ -199,6 +200,22 @@ void flame_started(struct flames *flames, const void *link, struct control_map m
     }
 }
 
+// What ends later is not traced to its end. By the node's clock: ours may be behind it.
+static void take_shut(struct flame_job *f, struct control_map message) {
+    int64_t at;
+    if (f->started && control_get_int(message, FIELD_AT, &at)) {
+        f->shut = pipeline_ns(f->shim.node, at);
+        full_trace_shut(f->trace, f->shut);
+    }
+}
+
+void flame_shut(struct flames *flames, const void *link, struct control_map message) {
+    struct flame_job *f = named(flames, link, message);
+    if (f && f->state < CLOSING) {
+        take_shut(f, message);
+    }
+}
+
 void flame_stopped(struct flames *flames, const void *link, struct control_map message) {
     struct flame_job *f = named(flames, link, message);
     struct slice reason = slice_text("error"), text = slice_text("");
@@ -207,11 +224,9 @@ void flame_stopped(struct flames *flames, const void *link, struct control_map m
     }
     control_get_text(message, FIELD_REASON, &reason);
     control_get_text(message, FIELD_TEXT, &text);
-    int64_t at;
-    if (f->started && control_get_int(message, FIELD_AT, &at)) {
-        at = pipeline_ns(f->shim.node, at);
-        full_trace_shut(f->trace, at);
-        full_trace_off(f->trace, at);
+    take_shut(f, message);
+    if (f->started && f->shut != INT64_MIN) {
+        full_trace_off(f->trace, f->shut);
     }
     char word[REASON_BYTES], said[TEXT_BYTES];
     names_clean(reason, word, sizeof word);

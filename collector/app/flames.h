@@ -4,7 +4,8 @@
 //
 //   tool            flame --+                          +--> flaming, every second --> flamed
 //   here                    +--> full        stop? ----+--> full_stop     keep --+
-//   shim                          +--> full_started         +--> full_stopped    writer
+//   shim                          +--> full_started         +--> full_shut,      writer
+//                                                                full_stopped
 #pragma once
 
 #include "app/flame_shim.h"
@@ -37,6 +38,7 @@ const char *flame_begin(struct flames *flames, const struct flame_shim *shim,
 void flame_stop(struct flames *flames, const void *user, bool gone);
 // What a shim says of a full trace; link: of struct flame_shim.
 void flame_started(struct flames *flames, const void *link, struct control_map message);
+void flame_shut(struct flames *flames, const void *link, struct control_map message);
 void flame_stopped(struct flames *flames, const void *link, struct control_map message);
 // Processes that it was not followed into.
 void flame_missed_told(struct flames *flames, const void *link, struct control_map message);

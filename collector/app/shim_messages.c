@@ -290,6 +290,8 @@ void shim_link_message(void *user, struct slice type, struct control_map message
         link->p99 = triggers_want(link->p99, message);
     } else if (slice_is(type, CONTROL_FULL_STARTED)) {
         flame_started(link->links->flames, link, message);
+    } else if (slice_is(type, CONTROL_FULL_SHUT)) {
+        flame_shut(link->links->flames, link, message);
     } else if (slice_is(type, CONTROL_FULL_STOPPED)) {
         flame_stopped(link->links->flames, link, message);
     } else if (slice_is(type, CONTROL_FULL_MISSED)) {

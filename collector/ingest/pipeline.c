@@ -356,6 +356,10 @@ int64_t pipeline_node_time(const struct pipeline_node *n) {
     return pipeline_node_now(n);
 }
 
+bool pipeline_settled(const struct pipeline_node *n, int64_t time) {
+    return !n->open || n->advanced >= time_add(time, GRACE_NS + GRACE_ASK_NS);
+}
+
 void pipeline_set_live(struct pipeline_node *n, struct live *live) {
     n->live_rows = live;
 }

@@ -24,7 +24,7 @@ enum {
     EXIT_NODE_BUSY = 9,   // somebody else traces it
 
     // kprof flame: why there is no profile
-    EXIT_NO_REQUEST = 10,       // no request came
+    EXIT_NO_REQUEST = 10,       // no request came, or none lay whole in that time
     EXIT_OTHERS = 11,           // requests came, but of other identities
     EXIT_NO_FUNCTION = 12,      // no module has such a name
     EXIT_UNSEEN = 13,           // requests came, but through no process that was followed

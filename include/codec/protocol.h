@@ -60,6 +60,8 @@
 //                     a full trace: how many functions have patterns and how many processes flags,
 //                     and whether all that are made have them, too; scheduling, gc: whether these
 //                     are traced
+//     full_shut       id, at: it is about to be over, and what ends from then on is not traced to
+//                     its end; full_stopped follows when all is undone
 //     full_stopped    id, at (since when), reason "done" | "time_limit" | "tripped" |
 //                     "no_function" | "error", text
 //                     of the answer to full, too, when it cannot be
@@ -143,9 +145,9 @@
 //                     trace, as long as nothing has begun a request
 //     steered         ok, text, triggers: what the node answered
 //     noted           id, at, node, text: the note as it is kept
-//     flaming         requests (that are there), incomplete, others, unseen, functions, processes,
-//                     messages, new_processes; text: what it waits for before it begins, or
-//                     empty: every second
+//     flaming         requests (that are there), incomplete, others, unseen, partly, functions,
+//                     processes, messages, new_processes; text: what it waits for before it
+//                     begins, or empty: every second
 //     flamed          profile (its number; 0: there is none), reason, text, and all that flaming
 //                     has; identities [{identity, requests}]: of others, the first of them; missed
 //                     [{pid, name, requests}]: processes that were not followed into, and in how
@@ -189,6 +191,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define CONTROL_STEERED "steered"
 #define CONTROL_P99 "p99" // to a shim, too
 #define CONTROL_FULL_STARTED "full_started"
+#define CONTROL_FULL_SHUT "full_shut"
 #define CONTROL_FULL_STOPPED "full_stopped"
 #define CONTROL_FLAME "flame" // a tool, too
 #define CONTROL_FULL_MISSED "full_missed"
@@ -338,6 +341,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_OTP "otp"
 #define FIELD_OUTCOME "outcome"
 #define FIELD_P99_US "p99_us"
+#define FIELD_PARTLY "partly"
 #define FIELD_PEER "peer"
 #define FIELD_PER_SECOND "per_second"
 #define FIELD_PID "pid"

@@ -115,6 +115,9 @@ uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint3
 int64_t pipeline_ns(const struct pipeline_node *n, int64_t ticks);
 // Node time at the last tick, as far as the node has told it.
 int64_t pipeline_node_time(const struct pipeline_node *n);
+// Whether the fates of all requests are told that ended by that node time. They are, too, where the
+// node brings no messages at the moment.
+bool pipeline_settled(const struct pipeline_node *n, int64_t time);
 // From which duration on its requests are slow; at first none is.
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);
 // The tiers it traces. Takes the set's content; what was traced before is forgotten.

@@ -281,6 +281,7 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
         FULL_STARTED,
         FULL_STOPPED,
         P99,
+        FULL_SHUT,
         TYPES
     };
     static const char *const types[TYPES] = {"clock",         "identify_reply",
@@ -289,8 +290,9 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
                                              "gap",           "note",
                                              "state",         "steered",
                                              "flame",         "full_started",
-                                             "full_stopped",  "p99"};
-    static const uint32_t pairs[TYPES] = {6, 2, 5, 1, 2, 3, 4, 3, 6, 4, 5, 6, 4, 1};
+                                             "full_stopped",  "p99",
+                                             "full_shut"};
+    static const uint32_t pairs[TYPES] = {6, 2, 5, 1, 2, 3, 4, 3, 6, 4, 5, 6, 4, 1, 2};
     unsigned type = fuzz_u8(in) % TYPES;
     struct control_writer w = control_begin(b, types[type], pairs[type]);
     switch (type) {
@@ -363,6 +365,10 @@ static inline void fuzz_message(struct buffer *b, struct fuzz_input *in, int64_t
         control_map(&w, 2);
         control_text(&w, "name", fuzz_bytes(in, 255));
         control_text(&w, "application", fuzz_bytes(in, 255));
+        break;
+    case FULL_SHUT:
+        control_int(&w, "id", fuzz_u8(in) % 8);
+        control_int(&w, "at", fuzz_number(in, now));
         break;
     case FULL_STOPPED:
         control_int(&w, "id", fuzz_u8(in) % 8);

@@ -297,6 +297,7 @@ void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
                      ? fate->begin >= r->since
                      : fate->begin >= f->since && time_add(fate->begin, fate->duration) <= f->until;
     if (!whole || is_another(f, fate->token)) {
+        f->profile.counts.partly += r && wanted;
         wanted = false; // its begin, or its end, was not traced, or nothing of it is wanted
     } else if (!wanted && fate->complete) {
         f->profile.counts.others++;
@@ -321,27 +322,45 @@ void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     decide(f, r);
 }
 
-void full_trace_shut(struct full_trace *f, int64_t until) {
-    for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
-        const struct full_request *r = &f->requests[i];
-        if (r->phase == FULL_ENDED && r->ended > until) {
-            until = r->ended; // its end has come: the caller's clock is behind
-        }
-    }
-    f->until = until < f->until ? until : f->until;
+// Only a part of a request was traced. Where an identity is wanted nobody knows whether it has
+// that.
+static void leave_out(struct full_trace *f, struct full_request *r) {
+    f->profile.counts.partly += !f->only[0];
+    forget(f, r);
 }
 
-void full_trace_open(struct full_trace *f, int64_t since) {
+void full_trace_shut(struct full_trace *f, int64_t until) {
+    f->until = until < f->until ? until : f->until;
+    for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
+        struct full_request *r = &f->requests[i];
+        if (r->phase == FULL_ENDED && r->ended > f->until) {
+            leave_out(f, r);
+        }
+    }
+}
+
+// The ends of those that are open have not been traced.
+static void leave_open_out(struct full_trace *f) {
     full_trace_advance(f, INT64_MAX);
     for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
         struct full_request *r = &f->requests[i];
-        if (r->phase == FULL_OPEN) { // its end has not been traced
-            full_request_ends(f, r, f->held.latest);
-            if (r->phase == FULL_ENDED) {
-                forget(f, r);
-            }
+        if (r->phase != FULL_OPEN) {
+            continue;
+        }
+        r->damaged = true; // if it lies within the window: the message of its end is lost
+        full_request_ends(f, r, f->held.latest);
+        if (r->phase == FULL_ENDED) {
+            leave_out(f, r);
         }
     }
+}
+
+void full_trace_close(struct full_trace *f) {
+    leave_open_out(f);
+}
+
+void full_trace_open(struct full_trace *f, int64_t since) {
+    leave_open_out(f);
     f->since = since;
     f->until = INT64_MAX;
 }

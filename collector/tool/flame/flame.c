@@ -106,9 +106,10 @@ const char flame_help[] =
     "\n"
     "Exit status: 0, 1 when it cannot be asked for, 2 when the command line is wrong, 3 to 9 those of\n"
     "kprof attach when kprof does not get into the node; and where there is no profile: 10 no request\n"
-    "came, 11 requests came, but of other identities, 12 no module has such a name, 13 requests came,\n"
-    "but through no process or module that was followed, 14 of each request that came messages were\n"
-    "lost or could not be joined, 15 the node's guard ended the trace.\n";
+    "came, or none lay whole in that time, 11 requests came, but of other identities, 12 no module\n"
+    "has such a name, 13 requests came, but through no process or module that was followed, 14 of\n"
+    "each request that came messages were lost or could not be joined, 15 the node's guard ended the\n"
+    "trace.\n";
 
 struct options {
     struct draw_options draw;

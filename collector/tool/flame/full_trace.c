@@ -82,6 +82,7 @@ static char *others_text(struct control_map m, char out[FOLLOW_TEXT_BYTES]) {
 static int tell_none(const struct full_trace_options *o, struct control_map m, const char *text) {
     uint64_t others = (uint64_t)follow_number(m, FIELD_OTHERS),
              unseen = (uint64_t)follow_number(m, FIELD_UNSEEN),
+             partly = (uint64_t)follow_number(m, FIELD_PARTLY),
              incomplete = (uint64_t)follow_number(m, FIELD_INCOMPLETE);
     char names[FOLLOW_TEXT_BYTES];
     struct slice reason = slice_text("");
@@ -111,6 +112,12 @@ static int tell_none(const struct full_trace_options *o, struct control_map m, c
         return command_fail("flame", EXIT_OTHERS, "%" PRIu64 " request%s came, but none of %s: %s",
                             others, text_plural(others), o->only ? o->only : "these",
                             others_text(m, names));
+    }
+    if (partly > 0) {
+        return command_fail("flame", EXIT_NO_REQUEST,
+                            "%" PRIu64 " request%s came, but none began and ended while functions "
+                            "were traced, which is for 10 s at a time at most",
+                            partly, text_plural(partly));
     }
     return command_fail(
         "flame", EXIT_NO_REQUEST,

@@ -66,8 +66,8 @@ export type NodeState = {
   history: { at: string; text: string }[];
 };
 export type FlameTold = {
-  requests: number; incomplete: number; others: number; unseen: number; messages: number; functions: number; processes: number;
-  text: string; profile?: number; reason?: string;
+  requests: number; incomplete: number; others: number; unseen: number; partly: number; messages: number; functions: number;
+  processes: number; text: string; profile?: number; reason?: string;
 };
 export type FlameState = {
   id: number; node: string; identity: string; begun_s: number; requests: number; seconds: number; over: boolean; told: FlameTold | null;

@@ -208,6 +208,7 @@ export class NodeCard {
       : t.incomplete > 0 ? `${count(t.incomplete)} requests came, and of each messages were lost`
       : t.unseen > 0 ? `${count(t.unseen)} requests came, but ran through none of its functions`
       : t.others > 0 ? `${count(t.others)} requests came, but none of this identity`
+      : t.partly > 0 ? `${count(t.partly)} requests came, but none began and ended while functions were traced`
       : "no request came in that time";
     return [`Full trace of ${at}: no profile, as ${why}`];
   }

@@ -62,10 +62,12 @@ void full_trace_lost(struct full_trace *f);
 void full_trace_advance(struct full_trace *f, int64_t time);
 
 // Functions are traced no longer after `until`, and again from `since` on; node time. Requests are
-// taken that lie whole within such a window, of which the first is open from the start. Those that
-// are known to have ended lie within it, also where `until` is earlier.
+// taken that lie whole within such a window, of which the first is open from the start. Others of
+// which something was traced are counted (profile_counts.partly).
 void full_trace_shut(struct full_trace *f, int64_t until);
 void full_trace_open(struct full_trace *f, int64_t since);
+// No more messages or fates come: what is left of requests is counted.
+void full_trace_close(struct full_trace *f);
 // When patterns stand and no longer, which need not be when requests are taken; node time. asked:
 // when the node was asked to set them.
 void full_trace_stands(struct full_trace *f, int64_t asked, int64_t since);

@@ -36,6 +36,7 @@ struct profile_counts {
     uint64_t incomplete; // requests that are left out: messages were lost, or their joins unclear
     uint64_t others;     // complete requests of another identity than the one asked for
     uint64_t unseen;     // complete requests of which no function was traced
+    uint64_t partly;     // requests of which only a part was traced; is not stored
     uint64_t refused;    // requests for which there was no room at the time
     uint64_t processes;  // that worked for requests
     uint64_t messages;   // of use, whether their requests are complete or not

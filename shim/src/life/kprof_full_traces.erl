@@ -297,8 +297,7 @@ over(Full, Reason, Text, Around, #full_traces{runs = Runs} = F) ->
     Tracer = tracer(Around),
     Patterns = kprof_tiers:patterns(Tiers),
     Others = lists:delete(Full, Runs),
-    %% what ends later is not traced to its end
-    At = erlang:monotonic_time(),
+    At = shut(Full, Around),
     ok = kprof_full:stop(Tracer, Patterns, Full, Others),
     Own = Outlets ++ processes(F),
     _ = kprof_full:rests(Full) andalso kprof_arming:set_flags(Tiers, Own, Arming),
@@ -309,8 +308,16 @@ over(Full, Reason, Text, Around, #full_traces{runs = Runs} = F) ->
 -spec off(around(), full_traces()) -> ok.
 off(_, #full_traces{runs = []}) ->
     ok;
-off(#{tiers := Tiers}, #full_traces{runs = [Full | _]}) ->
+off(#{tiers := Tiers} = Around, #full_traces{runs = [Full | _] = Runs}) ->
+    _ = [shut(Run, Around) || Run <- Runs],
     kprof_full:off(kprof_tiers:patterns(Tiers), Full).
+
+%% What ends from now on is not traced to its end. The collector hears of that before patterns and
+%% flags go, which takes its time: meanwhile it may learn what became of such a request.
+shut(Full, #{control := Control}) ->
+    At = erlang:monotonic_time(),
+    ok = kprof_control:told(kprof_protocol:full_shut(kprof_full:id(Full), At), Control),
+    At.
 
 %% @doc They have ended with all else.
 -spec gone(atom(), unicode:chardata(), around(), full_traces()) -> full_traces().

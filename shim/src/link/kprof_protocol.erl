@@ -6,7 +6,7 @@
 -export([encode/1, decode/1, own_pid/1]).
 -export([auth/4, answer/1, hello/0, data_hello/3]).
 -export([event/1, p99/1, steered/3, steered/4]).
--export([full_started/1, full_stopped/4, full_missed/2, full_named/2, flame/1]).
+-export([full_started/1, full_shut/2, full_stopped/4, full_missed/2, full_named/2, flame/1]).
 -export([stacks/1, stacks_started/3, stacks_taken/4, stacks_stopped/5]).
 -export([
     tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3
@@ -350,6 +350,12 @@ state(State, Text, Fields) ->
 -spec full_started(map()) -> message().
 full_started(Fields) ->
     Fields#{type => full_started}.
+
+%% @doc It is about to end: what ends after `At', by {@link erlang:monotonic_time/0}, is not traced
+%% to its end.
+-spec full_shut(term(), integer()) -> message().
+full_shut(Id, At) ->
+    #{type => full_shut, id => Id, at => At}.
 
 %% @doc It is over since then, by {@link erlang:monotonic_time/0}, or has not begun.
 -spec full_stopped(term(), integer(), atom(), unicode:chardata()) -> message().

@@ -581,7 +581,7 @@ static void enough_of_one(void **s) {
     return_to(P, 305, "bottom");
     full_trace_advance(trace, INT64_MAX);
     assert_true(full_trace_enough(trace) && !full_trace_done(trace));
-    full_trace_shut(trace, 301 * US); // by a clock that is behind
+    full_trace_shut(trace, 310 * US);
     fate_of(3, true, 300, 5, "create");
     assert_true(full_trace_done(trace));
     full_trace_free(trace);
@@ -605,8 +605,10 @@ static void windows(void **s) {
     assert_true(full_trace_busy(trace)); // with 2
     fate_of(3, true, 2000, 5, "create");
     assert_int_equal(c->unseen, 0);
+    assert_int_equal(c->partly, 0);
     full_trace_open(trace, 3000 * US);
     assert_false(full_trace_busy(trace));
+    assert_int_equal(c->partly, 1); // of 2
     fate_of(2, true, 900, 160, "create");
     fate_of(1, true, 200, 5, "create"); // late
     one_request(4, 3000);
@@ -617,7 +619,48 @@ static void windows(void **s) {
     assert_int_equal(c->requests, 2);
     assert_int_equal(c->incomplete, 0);
     assert_int_equal(c->unseen, 1);
+    assert_int_equal(c->partly, 2); // and of 4
     assert_string_equal(drawn(), "a 2 10\n");
+    full_trace_free(trace);
+}
+
+// The node's word that a window is shut comes behind messages of what is not traced whole.
+static void shut_late(void **s) {
+    (void)s;
+    begin(true);
+    const struct profile_counts *c = &full_trace_profile(trace)->counts;
+    one_request(1, 200);
+    one_request(2, 300);
+    call_of(3, P, P, 400, "a", "bottom", FULL_IS_ENTRY);
+    full_trace_advance(trace, INT64_MAX);
+    full_trace_shut(trace, 302 * US);
+    assert_int_equal(c->partly, 1); // 2 ended later
+    fate_of(2, true, 300, 5, "create");
+    fate_of(1, true, 200, 5, "create");
+    assert_int_equal(c->partly, 1);
+    assert_int_equal(c->requests, 1);
+    full_trace_close(trace); // what becomes of 3 nobody has told
+    assert_int_equal(c->partly, 2);
+    assert_int_equal(c->unseen, 0);
+    assert_string_equal(drawn(), "a 1 5\n");
+    full_trace_free(trace);
+}
+
+// Of a request within the window the message of its end has not come: it is not as if it were none.
+static void no_end(void **s) {
+    (void)s;
+    begin(true);
+    const struct profile_counts *c = &full_trace_profile(trace)->counts;
+    call_of(1, P, P, 100, "a", "bottom", FULL_IS_ENTRY);
+    full_trace_advance(trace, INT64_MAX);
+    fate_of(1, false, 100, 50, "create");
+    call_of(2, Q, Q, 200, "a", "bottom", FULL_IS_ENTRY);
+    full_trace_advance(trace, INT64_MAX);
+    fate_of(2, true, 200, 50, "create");
+    assert_int_equal(c->incomplete, 0);
+    full_trace_close(trace);
+    assert_int_equal(c->incomplete, 2);
+    assert_int_equal(c->requests + c->partly + c->unseen, 0);
     full_trace_free(trace);
 }
 
@@ -836,6 +879,8 @@ int main(void) {
         cmocka_unit_test(enough),
         cmocka_unit_test(enough_of_one),
         cmocka_unit_test(windows),
+        cmocka_unit_test(shut_late),
+        cmocka_unit_test(no_end),
         cmocka_unit_test(costs),
         cmocka_unit_test(another_token),
         cmocka_unit_test(bounds),
