@@ -167,6 +167,13 @@ static void take_modules(struct full_trace *trace, struct control_map message) {
     }
 }
 
+// Where the tiers rest for a full trace, returns are not traced while that begins or ends.
+static void tell_rested(const struct flame_job *f, int64_t at) {
+    if (f->shim.single) {
+        pipeline_rested(f->shim.node, at);
+    }
+}
+
 void flame_started(struct flames *flames, const void *link, struct control_map message) {
     struct flame_job *f = named(flames, link, message);
     int64_t at = 0;
@@ -179,6 +186,7 @@ void flame_started(struct flames *flames, const void *link, struct control_map m
     control_get_bool(message, FIELD_SCHEDULING, &f->scheduling);
     control_get_bool(message, FIELD_GC, &f->gc);
     at = pipeline_ns(f->shim.node, at);
+    tell_rested(f, at);
     if (f->started) { // another window
         take_modules(f->trace, message);
         full_trace_stands(f->trace, f->asked, at);
@@ -225,8 +233,11 @@ void flame_stopped(struct flames *flames, const void *link, struct control_map m
     control_get_text(message, FIELD_REASON, &reason);
     control_get_text(message, FIELD_TEXT, &text);
     take_shut(f, message);
-    if (f->started && f->shut != INT64_MIN) {
-        full_trace_off(f->trace, f->shut);
+    int64_t at;
+    if (f->started && control_get_int(message, FIELD_AT, &at)) {
+        at = pipeline_ns(f->shim.node, at);
+        full_trace_off(f->trace, at);
+        tell_rested(f, at);
     }
     char word[REASON_BYTES], said[TEXT_BYTES];
     names_clean(reason, word, sizeof word);

@@ -219,6 +219,7 @@ static struct pipeline_node *node_new(struct pipeline *p, uint16_t id) {
                                 .ticks_per_second = NANOSECONDS,
                                 .slow_ns = INT64_MAX,
                                 .untraced_until = INT64_MIN,
+                                .rested = INT64_MIN,
                                 .partial = buffer_make(LIMIT_FRAME_BYTES + FRAME_HEADER),
                                 .account = {.stats = p->stats,
                                             .paths = &p->directory->paths,
@@ -358,6 +359,12 @@ int64_t pipeline_node_time(const struct pipeline_node *n) {
 
 bool pipeline_settled(const struct pipeline_node *n, int64_t time) {
     return !n->open || n->advanced >= time_add(time, GRACE_NS + GRACE_ASK_NS);
+}
+
+void pipeline_rested(struct pipeline_node *n, int64_t time) {
+    int64_t settled = time_add(time, DISORDER_NS);
+    n->rested = time;
+    n->advance_at = n->advance_at < settled ? n->advance_at : settled;
 }
 
 void pipeline_set_live(struct pipeline_node *n, struct live *live) {

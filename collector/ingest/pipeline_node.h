@@ -64,6 +64,7 @@ struct pipeline_node {
     int64_t latest;     // node time of the latest message
     int64_t advanced;   // node time of the last tracker_advance
     int64_t advance_at; // and of the next, if messages tell the time
+    int64_t rested;     // its tiers rested then for a moment; INT64_MIN: that is settled
     bool lost;          // messages were lost, and none has come since
     uint32_t gaps;      // data connections that lost some, and have brought none since
     bool fresh;         // bytes came since the last tick

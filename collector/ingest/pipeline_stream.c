@@ -72,6 +72,10 @@ void stream_lose(struct pipeline_node *n) {
 __attribute__((noinline)) static void advance(struct pipeline_node *n, int64_t now) {
     n->advanced = now;
     n->advance_at = time_add(now, ADVANCE_NS);
+    if (n->rested != INT64_MIN && now > time_add(n->rested, DISORDER_NS)) {
+        tracker_rested(n->tracker, n->rested);
+        n->rested = INT64_MIN;
+    }
     for (uint32_t i = 0; i < n->full_count; i++) { // before requests are closed: that waits longer
         full_trace_advance(n->full[i], time_sub(now, DISORDER_NS));
     }
@@ -254,7 +258,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     n->reader = (struct message_reader){0};
     n->place = (struct frame_place){0};
     n->latest = INT64_MIN;
-    n->advanced = n->advance_at = INT64_MIN;
+    n->advanced = n->advance_at = n->rested = INT64_MIN;
     n->totals.first_error = -1;
     return true;
 }

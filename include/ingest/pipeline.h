@@ -118,6 +118,8 @@ int64_t pipeline_node_time(const struct pipeline_node *n);
 // Whether the fates of all requests are told that ended by that node time. They are, too, where the
 // node brings no messages at the moment.
 bool pipeline_settled(const struct pipeline_node *n, int64_t time);
+// Its tiers rested for a moment up to that node time: what was open then may have lost its end.
+void pipeline_rested(struct pipeline_node *n, int64_t time);
 // From which duration on its requests are slow; at first none is.
 void pipeline_set_slow(struct pipeline_node *n, int64_t slow_ns);
 // The tiers it traces. Takes the set's content; what was traced before is forgotten.

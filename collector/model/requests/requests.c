@@ -292,6 +292,16 @@ void tracker_lost(struct tracker *t, int64_t latest) {
     t->lost_at[t->losses % LOSSES] = latest;
 }
 
+void tracker_rested(struct tracker *t, int64_t time) {
+    tracker_lost(t, time);
+    for (enum phase phase = PHASE_NEW; phase < PHASES; phase++) {
+        for (uint32_t i = t->lists[phase].head; i != SLAB_NONE; i = request_at(t, i)->next) {
+            struct request *r = request_at(t, i);
+            r->losses += r->first > time && r->losses == t->losses - 1;
+        }
+    }
+}
+
 void tracker_lost_until(struct tracker *t, int64_t time) {
     t->lost_until = time;
 }

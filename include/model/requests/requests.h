@@ -252,6 +252,8 @@ void tracker_answered(struct tracker *t, struct request_ref ref, int place, uint
 // Every request now open on the node is incomplete; one that has ended, with nothing of it open,
 // more than DISORDER_NS before that time is not: what was lost of it was asynchronous at most.
 void tracker_lost(struct tracker *t, int64_t latest);
+// Nothing was traced for a moment up to that time: the same of requests that began before it.
+void tracker_rested(struct tracker *t, int64_t time);
 // What was lost may have been as late as this time: requests are incomplete too that begin no
 // later. (Messages of different processes overtake each other.)
 void tracker_lost_until(struct tracker *t, int64_t time);

@@ -297,11 +297,12 @@ over(Full, Reason, Text, Around, #full_traces{runs = Runs} = F) ->
     Tracer = tracer(Around),
     Patterns = kprof_tiers:patterns(Tiers),
     Others = lists:delete(Full, Runs),
-    At = shut(Full, Around),
+    ok = shut(Full, Around),
     ok = kprof_full:stop(Tracer, Patterns, Full, Others),
     Own = Outlets ++ processes(F),
     _ = kprof_full:rests(Full) andalso kprof_arming:set_flags(Tiers, Own, Arming),
     ok = kprof_guard:yield(Tracer, Patterns),
+    At = erlang:monotonic_time(),
     put_by(gone_one(Full, Reason, Text, At, Around, F#full_traces{runs = Others})).
 
 %% @doc Takes patterns and flags off, before all else is undone. {@link gone/4} is to follow.
@@ -316,8 +317,7 @@ off(#{tiers := Tiers} = Around, #full_traces{runs = [Full | _] = Runs}) ->
 %% flags go, which takes its time: meanwhile it may learn what became of such a request.
 shut(Full, #{control := Control}) ->
     At = erlang:monotonic_time(),
-    ok = kprof_control:told(kprof_protocol:full_shut(kprof_full:id(Full), At), Control),
-    At.
+    kprof_control:told(kprof_protocol:full_shut(kprof_full:id(Full), At), Control).
 
 %% @doc They have ended with all else.
 -spec gone(atom(), unicode:chardata(), around(), full_traces()) -> full_traces().

@@ -357,7 +357,8 @@ full_started(Fields) ->
 full_shut(Id, At) ->
     #{type => full_shut, id => Id, at => At}.
 
-%% @doc It is over since then, by {@link erlang:monotonic_time/0}, or has not begun.
+%% @doc It is over since then, by {@link erlang:monotonic_time/0}, and all is as it was before; or
+%% it has not begun.
 -spec full_stopped(term(), integer(), atom(), unicode:chardata()) -> message().
 full_stopped(Id, At, Reason, Text) ->
     #{type => full_stopped, id => Id, at => At, reason => Reason, text => text(Text)}.
