@@ -70,19 +70,22 @@ reload_while_others_are_set_test() ->
     end).
 
 %% Each question to the port wakes the relay and the collector: hardly any are put where next to
-%% nothing is traced, until that changes.
+%% nothing is traced, until that changes. A machine that has no time for the guard puts off most of
+%% the others, too: then it is tried again.
 pace_test_() ->
-    {timeout, 120, fun() -> guarded(fun pace/3) end}.
+    {timeout, 300, fun() -> guarded(fun pace/3) end}.
 
 pace(_, Pattern, Socket) ->
+    ?assert(lists:any(fun(_) -> differs(Pattern, Socket) end, lists:seq(1, 10))).
+
+differs(Pattern, Socket) ->
     Busy = asked(Socket),
     ok = kprof_guard:update([Pattern], calm),
     Calm = asked(Socket),
     ok = kprof_guard:update([Pattern], busy),
     Again = asked(Socket),
     ?assert(Calm > 0),
-    ?assert(3 * Calm < Busy, {Calm, Busy}),
-    ?assert(3 * Calm < Again, {Calm, Again}).
+    3 * Calm < Busy andalso 3 * Calm < Again.
 
 %% How often in two seconds. Each question is a frame without a message.
 asked(Socket) ->

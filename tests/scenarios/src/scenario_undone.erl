@@ -21,8 +21,8 @@ stands(Session) ->
     ]).
 
 %% Waits until some have, or none. The flags come after the patterns: it waits for them, too, as
-%% long as they may come. Then the shim tells the collector so, for which a busy machine may need a
-%% while; patterns stand for 5 s.
+%% long as they may come, which may be those of processes that are still to be made. Then the shim
+%% tells the collector so, for which a busy machine may need a while; patterns stand for 5 s.
 -spec await(boolean()) -> ok.
 await(Some) ->
     ok = await(Some, 600),
@@ -42,7 +42,8 @@ flagged(0) ->
     ok;
 flagged(Tries) ->
     Full = [S || S <- sessions(), stands(S) > 0],
-    case [P || S <- Full, P <- processes(), {flags, [_ | _]} <- [info(S, P, flags)]] of
+    Who = [new_processes | processes()],
+    case [P || S <- Full, P <- Who, {flags, [_ | _]} <- [info(S, P, flags)]] of
         [_ | _] ->
             ok;
         [] ->
