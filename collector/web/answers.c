@@ -265,7 +265,10 @@ static void put_profile(struct store *store, struct answer *a, enum flame_found 
         fail(a, BAD, "group: that is of samples, and the profile is a full trace");
         break;
     case FLAME_NO_PARTS:
-        fail(a, BAD, "part_from: parts are of samples, and the profile is a full trace");
+        fail(a, BAD, "part_from, through: these are of samples, and the profile is a full trace");
+        break;
+    case FLAME_NOT_THROUGH:
+        fail(a, BAD, "through: want a later profile of samples, of the same node and label");
         break;
     case FLAME_NO_MEMORY:
         fail(a, NO_MEMORY, "no memory");
@@ -279,6 +282,8 @@ static void work_profile(struct store *store, struct answer *a) {
     struct flame_question question = {
         .profile = profile,
         .before = some(p->before),
+        .through = some(p->through),
+        .before_through = some(p->before_through),
         .weighed = {.metric = p->metric, .group = p->group, .only = some(p->identity)},
         .from_us = US_OF_MS * p->part.from,
         .until_us = US_OF_MS * p->part.until,

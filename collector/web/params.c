@@ -178,6 +178,12 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
     if (strcmp(key, "before") == 0) {
         return text(r, pair, r->out->before);
     }
+    if (strcmp(key, "through") == 0) {
+        return text(r, pair, r->out->through);
+    }
+    if (strcmp(key, "before_through") == 0) {
+        return text(r, pair, r->out->before_through);
+    }
     if (strcmp(key, "against") == 0) {
         r->against = pair->value;
         return true;
@@ -280,6 +286,10 @@ static bool check_part(struct reading *r, const char *name, const struct params_
 }
 
 static bool check_parts(struct reading *r) {
+    if (r->out->before_through[0] && !r->out->before[0]) {
+        snprintf(r->why, PARAMS_WHY_BYTES, "before_through goes on from before");
+        return false;
+    }
     return check_part(r, "part", &r->out->part) && check_part(r, "before_part", &r->out->other);
 }
 

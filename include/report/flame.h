@@ -13,6 +13,9 @@ struct flame_question {
     // or all of its node that ended in that time, but not itself; until 0: none
     int64_t before_from_s, before_until_s;
     struct flame_options weighed; // what of it
+    // of samples: the last of several profiles, a number; all are drawn that its node has made
+    // under their label from `profile` to it, as one that begins where that does. NULL: one profile
+    const char *through, *before_through;
     // of samples: a part, from the profile's begin; until 0: to its end
     uint64_t from_us, until_us;
     // and of what it is compared with, if that is another one; both 0: the same
@@ -33,9 +36,11 @@ void flame_cost(const struct profile *p, struct flame_lines *told);
 
 struct flame_answer {
     int64_t id;
+    int64_t last_id; // of several profiles that are drawn as one: the last; else 0
     struct profile profile;
     int64_t before_ids[FLAME_MOST_BEFORE]; // that it is compared with
     struct profile *before;                // of before_count
+    int64_t before_last_id;                // as last_id
     uint32_t before_count;
     char before_name[128]; // what they are called together
     struct flame_tree tree;
@@ -56,6 +61,7 @@ enum flame_found {
     FLAME_OTHER_KIND, // its kind of profile has no such metric, or what it is compared with has not
     FLAME_OTHER_GROUP, // or no such group,
     FLAME_NO_PARTS,    // or no parts: it is a full trace
+    FLAME_NOT_THROUGH, // the last one is none of the same node and label that came later
     FLAME_NO_MEMORY
 };
 

@@ -47,6 +47,7 @@ struct flame_drawing {
     struct profile *profile; // that the tree is of; NULL: no longest request, no .pprof, no .html.
                              // Its samples are weighed again for a .html
     int64_t id;              // its number
+    int64_t last_id;         // of several profiles that are one: the last one's; else 0
     bool compared;           // with what was added to the tree as FLAME_BEFORE
     const struct profile *before; // that is: so many profiles
     uint32_t before_count;

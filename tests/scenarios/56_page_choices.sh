@@ -57,4 +57,17 @@ sqlite3 "$alone" "UPDATE profile_rows SET label = 'always' WHERE kind <> 0; DELE
 start "$scratch/alone.log" "$kprof" serve --db "$alone" --http 0
 wait_for 20 "it is served" grep -qs 'http://' "$scratch/alone.log"
 works samples "$(page_of "$scratch/alone.log")/" alone
+first=$(sqlite3 "$alone" "SELECT min(id) FROM profiles")
+last=$(sqlite3 "$alone" "SELECT max(id) FROM profiles")
+drawn() { "$kprof" flame --db "$alone" --json --profile "$@" >"$scratch/drawn" 2>&1; }
+told() { sqlite3 :memory: "SELECT json_extract(readfile('$scratch/drawn'), '\$.$1')"; } # of what was drawn
+looks_of() { drawn "$@" && told 'stacks[0].value'; }
+is "$(looks_of "$first" --through "$last")" "$(($(looks_of "$first") + $(looks_of "$last")))" "two profiles as one have the looks of both"
+drawn "$first" --through "$last"
+is "$(told through)" "$last" "and say how far they go"
+drawn "$last" --through "$first" && fail "an earlier profile is no end of a later one"
+has "$scratch/drawn" '--through and --before-through want a later profile of samples' "which is told"
 works day "$(page_of "$scratch/alone.log")/"
+sqlite3 "$alone" "UPDATE profile_rows SET begin_ns = begin_ns - 9000000000000, end_ns = end_ns - 9000000000000
+  WHERE id = (SELECT min(id) FROM profile_rows)"
+works day "$(page_of "$scratch/alone.log")/" far

@@ -130,46 +130,13 @@ static bool take_process(struct sample_taker *t, const struct sample_record *r) 
 
 // -- what is told all the time --------------------------------------------------------------------
 
-// The records tell this time, and another second where it is one. False without room.
-static bool tell_time(struct sample_taker *t) {
-    struct samples *s = t->profile->samples;
-    uint64_t second = t->us / SECOND_US;
-    if (s->second_count == 0 || s->seconds[s->second_count - 1].second != second) {
-        if (second >= LIMIT_SAMPLE_SECONDS ||
-            !samples_second(s, (uint32_t)second, slice_of(NULL, 0))) {
-            return false;
-        }
-        t->told_us = second * SECOND_US;
-    }
-    if (t->us != t->told_us) {
-        struct sample_record time = {.kind = SAMPLE_TIME, .number = t->us - t->told_us};
-        sample_record_write(&s->records, &time);
-        t->told_us = t->us;
-    }
-    return true;
-}
-
-static void count(struct sample_counts *c, const struct sample_record *r) {
-    uint64_t us = r->number < SECOND_US * (uint64_t)LIMIT_SAMPLE_SECONDS ? r->number : 0;
-    c->looks += r->kind == SAMPLE_LOOK;
-    c->unchanged += r->kind == SAMPLE_UNCHANGED;
-    c->unanswered += r->kind == SAMPLE_UNANSWERED;
-    c->held_us += r->kind == SAMPLE_HELD ? us : 0;
-    c->late_us += r->kind == SAMPLE_LATE ? us : 0;
-}
-
-// Bytes of the longest record of these kinds, with its time.
-enum { LONGEST = 160 + LIMIT_NAME_BYTES };
-
 static void keep(struct sample_taker *t, const struct sample_record *r) {
     struct samples *s = t->profile->samples;
     size_t more = (size_t)t->label_count * SAMPLE_LABEL_MORE; // when they are settled
-    if (s->records.len + more + LONGEST > s->records.cap || !tell_time(t)) {
-        s->full = true;
-        return;
+    if (samples_have_room(s, more) && samples_time(s, t->us, &t->told_us)) {
+        samples_count(s, r);
+        sample_record_write(&s->records, r);
     }
-    count(&s->counts, r);
-    sample_record_write(&s->records, r);
 }
 
 // Ours of a process's number; false: it was never told. Without room for it *kept is false.

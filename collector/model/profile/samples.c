@@ -6,6 +6,10 @@
 #include "base/array.h"
 #include "base/limits.h"
 
+enum { SECOND_US = 1000000 };
+// Bytes of the longest record of what is told all the time, with its time.
+enum { LONGEST = 160 + LIMIT_NAME_BYTES };
+
 struct samples *samples_new(void) {
     struct samples *s = calloc(1, sizeof *s);
     if (s) {
@@ -39,6 +43,40 @@ uint32_t samples_process(struct samples *s, const struct sampled_process *proces
     }
     s->processes[s->process_count] = *process;
     return s->process_count++;
+}
+
+void samples_count(struct samples *s, const struct sample_record *r) {
+    struct sample_counts *c = &s->counts;
+    uint64_t us = r->number < SECOND_US * (uint64_t)LIMIT_SAMPLE_SECONDS ? r->number : 0;
+    c->looks += r->kind == SAMPLE_LOOK;
+    c->unchanged += r->kind == SAMPLE_UNCHANGED;
+    c->unanswered += r->kind == SAMPLE_UNANSWERED;
+    c->held_us += r->kind == SAMPLE_HELD ? us : 0;
+    c->late_us += r->kind == SAMPLE_LATE ? us : 0;
+}
+
+bool samples_have_room(struct samples *s, size_t besides) {
+    bool room = s->records.len + besides + LONGEST <= s->records.cap;
+    s->full = s->full || !room;
+    return room;
+}
+
+bool samples_time(struct samples *s, uint64_t us, uint64_t *told_us) {
+    uint64_t second = us / SECOND_US;
+    if (s->second_count == 0 || s->seconds[s->second_count - 1].second != second) {
+        if (second >= LIMIT_SAMPLE_SECONDS ||
+            !samples_second(s, (uint32_t)second, slice_of(NULL, 0))) {
+            s->full = true;
+            return false;
+        }
+        *told_us = second * SECOND_US;
+    }
+    if (us != *told_us) {
+        struct sample_record time = {.kind = SAMPLE_TIME, .number = us - *told_us};
+        sample_record_write(&s->records, &time);
+        *told_us = us;
+    }
+    return true;
 }
 
 bool samples_second(struct samples *s, uint32_t second, struct slice records) {

@@ -11,6 +11,7 @@
 #include "model/profile/sample_weights.h"
 #include "report/flame/find.h"
 #include "report/flame/notes.h"
+#include "report/flame/through.h"
 
 // -- answering ------------------------------------------------------------------------------------
 
@@ -55,6 +56,23 @@ static enum flame_found read_before(struct store *s, const struct flame_question
         }
     }
     return a->before ? FLAME_FOUND : FLAME_NO_MEMORY;
+}
+
+// Has what is drawn, and what it is compared with, go through more than one profile.
+static enum flame_found go_through(struct store *s, const struct flame_question *q,
+                                   struct flame_answer *a) {
+    enum flame_found found = FLAME_FOUND;
+    bool other = (q->before_from_us | q->before_until_us) != 0;
+    if (q->through) {
+        found = flame_go_through(s, a->id, q->through, q->from_us, q->until_us, &a->last_id,
+                                 &a->profile);
+    }
+    if (found == FLAME_FOUND && q->before_through && q->before) {
+        found = flame_go_through(
+            s, a->before_ids[0], q->before_through, other ? q->before_from_us : q->from_us,
+            other ? q->before_until_us : q->until_us, &a->before_last_id, &a->before[0]);
+    }
+    return found;
 }
 
 static enum flame_found fits(const struct profile *p, const struct flame_question *q) {
@@ -110,7 +128,10 @@ static void put_title(struct flame_answer *a, const struct flame_question *q) {
 }
 
 static void put_before_name(struct flame_answer *a, const struct flame_question *q) {
-    if (a->before_count == 1 && (q->before_from_us | q->before_until_us) != 0) {
+    if (a->before_last_id > 0) {
+        snprintf(a->before_name, sizeof a->before_name, "profiles %" PRId64 " to %" PRId64,
+                 a->before_ids[0], a->before_last_id);
+    } else if (a->before_count == 1 && (q->before_from_us | q->before_until_us) != 0) {
         char part[NOTES_PART_BYTES];
         snprintf(a->before_name, sizeof a->before_name, "profile %" PRId64 ", %s", a->before_ids[0],
                  notes_part(q->before_from_us, q->before_until_us, part));
@@ -133,6 +154,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *asked,
     if (found == FLAME_FOUND && compared) {
         found = read_before(s, question, a);
     }
+    found = found == FLAME_FOUND ? go_through(s, question, a) : found;
     found = found == FLAME_FOUND ? weigh(a, question) : found;
     if (found == FLAME_FOUND && question->seen && a->profile.samples &&
         !processes_seen_take(&a->profile, question->from_us, question->until_us, &a->seen)) {
@@ -151,6 +173,7 @@ enum flame_found flame_ask(struct store *s, const struct flame_question *asked,
                                             .started_ns = a->profile.head.begin_ns,
                                             .profile = &a->profile,
                                             .id = a->id,
+                                            .last_id = a->last_id,
                                             .compared = compared,
                                             .before = a->before,
                                             .before_count = a->before_count,

@@ -134,6 +134,9 @@ void flame_json(const struct flame_answer *a, struct buffer *out) {
     put_profile(&j, a->id, &a->profile.head, &a->profile.counts, a->profile.stacks.full);
     put_requests(&j, &a->profile);
     put_missed(&j, a->profile.missed, a->profile.missed_count);
+    if (a->last_id > 0) {
+        json_key_int(&j, "through", a->last_id);
+    }
     json_key_text(&j, "metric", flame_metric_name(a->drawing.weighed.metric));
     json_key_text(&j, "unit",
                   flame_metric_is_time(a->drawing.weighed.metric)

@@ -274,7 +274,7 @@ static void put_parts(const struct flame_drawing *d, struct buffer *out) {
 static void put_heat(const struct flame_drawing *d, struct buffer *out) {
     struct buffer data = buffer_make(out->cap);
     struct json j = json_make(&data);
-    if (heat_put_maps(&j, d->profile, d->id, d->from_us, d->until_us)) {
+    if (heat_put_maps(&j, d->profile, d->id, d->last_id, d->from_us, d->until_us)) {
         buffer_text(out, "<script type=\"application/json\" id=\"heat\">");
         put_embedded(out, &data);
         buffer_text(out, "</script>\n");

@@ -140,15 +140,18 @@ static void put_gone(struct flame_answer *a) {
     }
 }
 
-void notes_sampled(const struct profile *p, int64_t id, enum flame_metric metric,
+void notes_sampled(const struct profile *p, int64_t id, int64_t last, enum flame_metric metric,
                    struct flame_lines *n) {
     const struct sample_counts *c = &p->samples->counts;
-    char cost[TEXT_DURATION_BYTES], held[TEXT_DURATION_BYTES];
+    char cost[TEXT_DURATION_BYTES], held[TEXT_DURATION_BYTES], through[32] = "";
     double run_us = (double)(p->head.end_ns - p->head.begin_ns) / 1000;
+    if (last > 0) {
+        snprintf(through, sizeof through, " to %" PRId64, last);
+    }
     notes_add(n,
-              "Profile %" PRId64 ": %" PRIu64 " looks at %" PRIu32 " process%s, %" PRIu64
+              "Profile%s %" PRId64 "%s: %" PRIu64 " looks at %" PRIu32 " process%s, %" PRIu64
               " of them unchanged since the look before",
-              id, c->looks + c->unchanged, p->samples->process_count,
+              last > 0 ? "s" : "", id, through, c->looks + c->unchanged, p->samples->process_count,
               p->samples->process_count == 1 ? "" : "es", c->unchanged);
     notes_add(
         n,
@@ -176,9 +179,11 @@ void notes_sampled(const struct profile *p, int64_t id, enum flame_metric metric
             "time for it",
             held, text_duration((double)c->late_us * 1000, cost));
     }
-    notes_add(n, "By its own count it took %s of processor time, %.2f %% of one processor",
-              text_duration((double)c->cost_us * 1000, cost),
-              run_us > 0 ? 100 * (double)c->cost_us / run_us : 0.0);
+    if (last == 0) {
+        notes_add(n, "By its own count it took %s of processor time, %.2f %% of one processor",
+                  text_duration((double)c->cost_us * 1000, cost),
+                  run_us > 0 ? 100 * (double)c->cost_us / run_us : 0.0);
+    }
 }
 
 char *notes_part(uint64_t from_us, uint64_t until_us, char out[NOTES_PART_BYTES]) {
@@ -188,6 +193,16 @@ char *notes_part(uint64_t from_us, uint64_t until_us, char out[NOTES_PART_BYTES]
     }
     snprintf(out, NOTES_PART_BYTES, "%s to %s", heat_time_text(from_us, from), until);
     return out;
+}
+
+// Several profiles together hold more than one.
+static void put_full(struct flame_lines *n, const struct flame_answer *a) {
+    char until[HEAT_TIME_BYTES];
+    if (a->last_id > 0 && a->profile.samples->full) {
+        const struct profile_head *h = &a->profile.head;
+        notes_add(n, "It is more than one picture takes: what comes after %s is left out",
+                  heat_time_text((uint64_t)(h->end_ns - h->begin_ns) / 1000, until));
+    }
 }
 
 static void put_part(struct flame_lines *n, const struct flame_question *q) {
@@ -225,7 +240,8 @@ static void put_notes(struct flame_answer *a, const struct flame_question *q) {
     struct flame_lines *n = &a->notes;
     char one[TEXT_DURATION_BYTES];
     if (a->profile.samples) {
-        notes_sampled(&a->profile, a->id, q->weighed.metric, n);
+        notes_sampled(&a->profile, a->id, a->last_id, q->weighed.metric, n);
+        put_full(n, a);
         put_part(n, q);
         if (q->weighed.group == FLAME_BY_IDENTITY || q->weighed.only) {
             put_whose(n, &a->profile);

@@ -16,8 +16,8 @@ char *notes_part(uint64_t from_us, uint64_t until_us, char out[NOTES_PART_BYTES]
 __attribute__((format(printf, 2, 3))) void notes_add(struct flame_lines *lines, const char *format,
                                                      ...);
 
-// What samples are of, what they cannot see, and what they lack.
-void notes_sampled(const struct profile *p, int64_t id, enum flame_metric metric,
+// What samples are of, what they cannot see, and what they lack; last: of several profiles, else 0.
+void notes_sampled(const struct profile *p, int64_t id, int64_t last, enum flame_metric metric,
                    struct flame_lines *n);
 
 // Writes the notes, of which those of the picture are note_lines, too, and what it has cost.

@@ -14,5 +14,5 @@ void heat_put_cells(struct json *j, const struct heat *h);
 // The heat maps of a profile of samples for the viewer's file, as one object: of each metric of
 // which there is something, and of looks that found something always. id: the profile's number; the
 // stretch as in struct heat_choice. False without memory.
-bool heat_put_maps(struct json *j, const struct profile *p, int64_t id, uint64_t from_us,
-                   uint64_t until_us);
+bool heat_put_maps(struct json *j, const struct profile *p, int64_t id, int64_t last,
+                   uint64_t from_us, uint64_t until_us);

@@ -130,7 +130,7 @@ void heat_put_grid_notes(struct heat_answer *a) {
 
 static void put_notes(struct heat_answer *a) {
     a->notes.most = FLAME_NOTES;
-    notes_sampled(&a->profile, a->id, a->heat.metric, &a->notes);
+    notes_sampled(&a->profile, a->id, 0, a->heat.metric, &a->notes);
     heat_put_grid_notes(a);
 }
 

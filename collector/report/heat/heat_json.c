@@ -132,8 +132,11 @@ static void put_map(struct json *j, const struct heat *h) {
 }
 
 // What is the same by each metric; maps is open then.
-static void put_shared(struct json *j, const struct heat *h, int64_t id) {
+static void put_shared(struct json *j, const struct heat *h, int64_t id, int64_t last) {
     json_key_int(j, "profile", id);
+    if (last > 0) {
+        json_key_int(j, "through", last);
+    }
     key_ms(j, "length_ms", h->length_us);
     put_grid(j, h);
     put_list(j, h, "looks", looks_of);
@@ -142,8 +145,8 @@ static void put_shared(struct json *j, const struct heat *h, int64_t id) {
     json_open(j, '[');
 }
 
-bool heat_put_maps(struct json *j, const struct profile *p, int64_t id, uint64_t from_us,
-                   uint64_t until_us) {
+bool heat_put_maps(struct json *j, const struct profile *p, int64_t id, int64_t last,
+                   uint64_t from_us, uint64_t until_us) {
     bool begun = false, ok = true;
     json_open(j, '{');
     for (enum flame_metric m = FLAME_SAMPLES + 1; ok && m < FLAME_METRICS; m++) {
@@ -151,7 +154,7 @@ bool heat_put_maps(struct json *j, const struct profile *p, int64_t id, uint64_t
         struct heat_choice choice = {m, from_us, until_us, HEAT_FILE_COLUMNS, HEAT_PICTURE_ROWS};
         ok = heat_make(&h, p, &choice) == HEAT_MADE;
         if (ok && !begun) {
-            put_shared(j, &h, id);
+            put_shared(j, &h, id, last);
             begun = true;
         }
         if (ok && (m == FLAME_ACTIVE || h.of_state[HEAT_SEEN] > 0)) {

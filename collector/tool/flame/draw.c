@@ -145,9 +145,14 @@ int draw_profile(const struct draw_options *o) {
         break;
     case FLAME_NO_PARTS:
         status = command_fail("flame", EXIT_FAILURE,
-                              "--from and --to are of samples, and profile %s "
+                              "--from, --to and --through are of samples, and profile %s "
                               "is a full trace",
                               o->question.profile);
+        break;
+    case FLAME_NOT_THROUGH:
+        status = command_fail("flame", EXIT_FAILURE,
+                              "--through and --before-through want a later profile of samples, of "
+                              "the same node and under the same label");
         break;
     default:
         status = command_fail("flame", EXIT_FAILURE, "no memory");

@@ -16,7 +16,7 @@ enum { ROWS_MOST = 100000, WIDTH_MOST = 1000 };
 
 // Options of kprof attach, behind those of reach.h.
 enum { ENTRY = 2000, TIER, IDENTITY, CONFIG, COOKIE_FILE, LISTEN };
-enum { FROM = 2100, UNTIL };
+enum { FROM = 2100, UNTIL, THROUGH, BEFORE_THROUGH };
 
 const char flame_help[] =
     "usage: kprof flame NODE [--entry M:F/A]... [OPTIONS] [--out FILE]...\n"
@@ -76,10 +76,13 @@ const char flame_help[] =
     "                  identity, memory, queue\n"
     "  --from TIME     of samples: from this time after the begin on, such as 12s\n"
     "  --to TIME       of samples: up to this time after the begin\n"
+    "  --through ID    of samples: with the profiles behind it under the same label, up to this one, as\n"
+    "                  one; times count from the first one's begin\n"
     "  --no-asleep     leave out the time that processes slept\n"
     "  --by-identity   a frame for each identity below all others (.pprof has labels for that)\n"
     "  --by-process    likewise for each process, by its name or the function that it began with\n"
     "  --before ID     compare with this profile, scaled to the same sum: red is more, blue is less\n"
+    "  --before-through ID     as --through, of what it is compared with\n"
     "  --before-range FROM..UNTIL\n"
     "                  compare with all profiles of the node that ended in that time: lengths back\n"
     "                  from now such as 2d..1d, or times such as 12:00..14:30, local or with Z\n"
@@ -98,7 +101,8 @@ const char flame_help[] =
     "mean_us, and others that only the tiers traced, with others_mean_us; missed, the processes that\n"
     "it was not followed into: pid, name, requests; metric, unit, notes; and stacks, depth first: a\n"
     "list of stack, parent, level, name, kind, module, application, value, self, calls. Compared with\n"
-    "others it also has before, a list of their ids, and of each stack before_value and before_self.\n"
+    "others it also has before, a list of their ids, and of each stack before_value and before_self;\n"
+    "with --through it has through, the last one's id.\n"
     "With --waterfall it has profile, node, identity, duration_us, cut, asleep_in_self, gc_in_self\n"
     "(not traced: off_cpu_us and gc_us are within self_us), and spans, all calls of the request, by\n"
     "start: span, parent, pid, name, start_us, duration_us (null: it was open where the request was\n"
@@ -233,6 +237,12 @@ static int take(void *to, int option, const char *value) {
         return command_offset("flame", "from", value, &o->draw.question.from_us);
     case UNTIL:
         return command_offset("flame", "to", value, &o->draw.question.until_us);
+    case THROUGH:
+        o->draw.question.through = value;
+        break;
+    case BEFORE_THROUGH:
+        o->draw.question.before_through = value;
+        break;
     case 'a':
         weighed->no_asleep = true;
         break;
@@ -310,6 +320,11 @@ static int check(struct options *o) {
         return command_fail("flame", EXIT_USAGE,
                             "--waterfall draws one request; there is nothing to compare");
     }
+    if ((o->draw.question.through && !profile) ||
+        (o->draw.question.before_through && !o->draw.question.before)) {
+        return command_fail("flame", EXIT_USAGE,
+                            "--through goes on from --profile, --before-through from --before");
+    }
     if (o->draw.width != 0 && !o->draw.waterfall) {
         return command_fail("flame", EXIT_USAGE, "--width is for --waterfall");
     }
@@ -333,6 +348,8 @@ static int parse(int argc, char **argv, struct options *o) {
         {"group", required_argument, NULL, 'G'},
         {"from", required_argument, NULL, FROM},
         {"to", required_argument, NULL, UNTIL},
+        {"through", required_argument, NULL, THROUGH},
+        {"before-through", required_argument, NULL, BEFORE_THROUGH},
         {"by-identity", no_argument, NULL, 'g'},
         {"by-process", no_argument, NULL, 'P'},
         {"limit", required_argument, NULL, 'l'},

@@ -14,6 +14,9 @@ const ROW = 3, AXIS = 20, LEFT = 48, WIDEST = 24, LEVELS = 12, LEAST = 0.2, SETT
 const STATES: Record<string, string> = { n: "no profile: nothing is kept of that time", l: "too busy: the node had no time for the sampler",
                                          h: "held back: the sampler kept to its budget", "-": "not looked at: none was due" };
 
+const HINTS: Record<string, string> = { all: "Drawn below: all of it. A drag chooses a part, with shift one to compare it with.",
+                                        none: "A drag chooses a part, with shift one to compare it with.", never: "A drag chooses a part." };
+
 const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(3))} s`;
 
 /** A part in words: "1.2 s to 3.4 s". */
@@ -41,9 +44,9 @@ export class HeatMap {
   private readonly redraw = (): void => this.draw();
   private readonly scheme = new MutationObserver(this.redraw);
 
-  /** chosen: somebody chose other parts. named: one part, which is not drawn. */
+  /** chosen: somebody chose other parts. without: what is drawn below when none is; never: nothing is, and parts are but named. */
   /** clock: says a time since the map's begin; usually in seconds. */
-  constructor(private readonly chosen: (parts: Parts) => void, private readonly named = false, private readonly clock?: (ms: number) => string) {
+  constructor(private readonly chosen: (parts: Parts) => void, private readonly without: "all" | "none" | "never" = "all", private readonly clock?: (ms: number) => string) {
     this.sizes.observe(this.area);
     this.dark.addEventListener("change", this.redraw);
     this.scheme.observe(document.documentElement, { attributeFilter: ["data-scheme"] });
@@ -103,7 +106,7 @@ export class HeatMap {
   private down(e: PointerEvent): void {
     if (!this.heat || e.button !== 0 || this.cells === 0) { return; }
     this.area.setPointerCapture(e.pointerId);
-    this.second = e.shiftKey && !this.named;
+    this.second = e.shiftKey && this.without !== "never";
     this.from = this.cellAt(e);
     e.preventDefault();
     this.area.focus({ preventScroll: true });
@@ -161,8 +164,7 @@ export class HeatMap {
     if (!heat) { return; }
     if (cell < 0) {
       const { part, other } = this.parts;
-      this.tell([this.named ? part ? `Chosen: ${this.name(part)}` : "A drag chooses a part."
-        : part ? `Drawn below: ${this.name(part)}` : "Drawn below: all of it. A drag chooses a part, with shift one to compare it with.",
+      this.tell([part ? `${this.without === "never" ? "Chosen" : "Drawn below"}: ${this.name(part)}` : HINTS[this.without]!,
                  other ? `compared with ${this.name(other)}` : ""]);
       return;
     }
@@ -258,7 +260,7 @@ export class HeatMap {
       has("s") && item("hot", `${amount(heat.lowest, heat.unit)} to ${amount(heat.highest, heat.unit)}${heat.adds_up ? "" : " at most"} in ` +
         `${heat.cell_ms} ms`),
       has("i") && item("idle", "idle"), has("l") && item("late", "node too busy for the sampler"),
-      has("h") && item("held", "sampler held itself back"), has("n") && item("unkept", "no profile"), this.parts.part && item("chosen", this.named ? "chosen" : "drawn below"),
+      has("h") && item("held", "sampler held itself back"), has("n") && item("unkept", "no profile"), this.parts.part && item("chosen", this.without === "never" ? "chosen" : "drawn below"),
       this.parts.other && item("other", "compared with"));
   }
 }

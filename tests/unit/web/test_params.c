@@ -119,6 +119,11 @@ static void test_of_a_profile(void **state) {
     refuses("part_from=1.5", "part_from: want");
     refuses("part_from=20&part_until=20", "part_from must be before part_until");
     refuses("before_part_from=3&before_part_until=2", "before_part_from must be before");
+    accepts("through=7&before=3&before_through=5", &p);
+    assert_string_equal(p.through, "7");
+    assert_string_equal(p.before_through, "5");
+    refuses("before_through=5", "before_through goes on from before");
+    refuses("through=7&through=8", "through stands twice");
 }
 
 static void test_what_is_compared_with(void **state) {

@@ -7,7 +7,7 @@ import { HeatMap, type Part, type Parts } from "../heat";
 
 /** As the file has them: what is the same in each of them stands once. */
 export type HeatFile = Omit<Heat, "metric" | "unit" | "adds_up" | "lowest" | "highest" | "states" | "values" | "profile">
-  & { profile: number; maps: Pick<Heat, "metric" | "unit" | "adds_up" | "lowest" | "highest" | "states" | "values">[] };
+  & { profile: number; through?: number; maps: Pick<Heat, "metric" | "unit" | "adds_up" | "lowest" | "highest" | "states" | "values">[] };
 
 export class When {
   private readonly command = h("p", { class: "quiet", role: "status" });
@@ -23,7 +23,7 @@ export class When {
       this.name(parts.part);
       this.chosen?.(parts);
       this.show(this.metric);
-    }, chosen === null);
+    }, chosen === null ? "never" : "all");
     this.element = h("div", {}, this.map.element, this.command);
   }
 
@@ -35,8 +35,8 @@ export class When {
   }
 
   private name(part: Part | null): void {
-    const seconds = (ms: number): string => `${Number((ms / 1000).toFixed(3))}s`;
-    fill(this.command, ...(part ? [h("code", {}, `kprof flame --profile ${this.file.profile} --from ${seconds(part[0])} --to ${seconds(part[1])}` +
+    const { through } = this.file, seconds = (ms: number): string => `${Number((ms / 1000).toFixed(3))}s`;
+    fill(this.command, ...(part ? [h("code", {}, `kprof flame --profile ${this.file.profile}${through ? ` --through ${through}` : ""} --from ${seconds(part[0])} --to ${seconds(part[1])}` +
       " --out part.html"), this.chosen ? " draws it from the database." : " draws this part: it has too many samples for this file."] : []));
   }
 }
