@@ -91,6 +91,20 @@ static void keep_alive(void **state) {
         "complete 0..5 self 0: Aa 0..5 self 5;complete 6..9 self 0: Ba 6..9 self 2, >Bb 7..8 self 1;");
 }
 
+// Nothing was traced for a moment, in which the first one of A has ended. The next one is either
+// within it or behind it; those after that, and what began later elsewhere, are what they are.
+static void rested(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "enter 1 A a 0; enter 2 B a 20");
+    tracker_rested(s->tracker, 10 * SCRIPT_MS);
+    script_run(s, "ret B a 25; enter 3 A a 30; ret A a 35; enter 4 A a 40; ret A a 45; now 90000");
+    script_expect(s, "complete 20..25 self 0: Ba 20..25 self 5;"
+                     "incomplete 0..0;incomplete 30..35;"
+                     "complete 40..45 self 0: Aa 40..45 self 5;");
+    script_free(s);
+}
+
 static void keep_alive_long(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
@@ -293,12 +307,18 @@ static void beside_markers(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain),         cmocka_unit_test(without_values),
-        cmocka_unit_test(keep_alive),    cmocka_unit_test(keep_alive_long),
-        cmocka_unit_test(nested),        cmocka_unit_test(token_replaced),
-        cmocka_unit_test(token_twice),   cmocka_unit_test(losses),
-        cmocka_unit_test(never_returns), cmocka_unit_test(met),
-        cmocka_unit_test(upgraded),      cmocka_unit_test(beside_markers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plain),
+                                       cmocka_unit_test(without_values),
+                                       cmocka_unit_test(keep_alive),
+                                       cmocka_unit_test(rested),
+                                       cmocka_unit_test(keep_alive_long),
+                                       cmocka_unit_test(nested),
+                                       cmocka_unit_test(token_replaced),
+                                       cmocka_unit_test(token_twice),
+                                       cmocka_unit_test(losses),
+                                       cmocka_unit_test(never_returns),
+                                       cmocka_unit_test(met),
+                                       cmocka_unit_test(upgraded),
+                                       cmocka_unit_test(beside_markers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
