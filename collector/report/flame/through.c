@@ -9,8 +9,8 @@
 #include "report/flame/find.h"
 
 static const int64_t SECOND_NS = 1000000000;
-// Of one label; they are read one by one.
-enum { MOST = 200 };
+// Of one label; they are read one by one. A day, which is as much as is joined, has 24 as a rule.
+enum { MOST = 1500 };
 
 struct going {
     struct store *store;
@@ -51,7 +51,8 @@ static enum flame_found add_other(const struct going *g, int64_t id) {
 static enum flame_found add_all(const struct going *g, const struct profile_list *list,
                                 int64_t first) {
     enum flame_found found = add(g, g->first);
-    for (uint32_t i = list->count; found == FLAME_FOUND && i > 0; i--) {
+    // the latest are listed: where there are more, those right behind the first one are not
+    for (uint32_t i = list->count < MOST ? list->count : 0; found == FLAME_FOUND && i > 0; i--) {
         const struct profile_line *l = &list->lines[i - 1];
         bool behind = l->id != first && l->head.begin_ns >= g->first->head.begin_ns &&
                       l->head.kind == PROFILE_SAMPLES;
@@ -74,6 +75,7 @@ static enum flame_found join_all(struct going *g, int64_t first, const struct pr
     g->join = profile_init(joined) ? sample_join_new(joined) : NULL;
     if (g->join) {
         found = query_profiles(g->store, &filter, &list) ? add_all(g, &list, first) : FLAME_UNREAD;
+        joined->samples->full = joined->samples->full || list.count == MOST;
     }
     joined->head = *h;
     joined->head.end_ns = last->end_ns;
