@@ -28,7 +28,8 @@ async function login(page) {
 
 async function steer(page) {
   await until("the node traces", 30, async () => /tracing/.test(await state(page)));
-  check("what tracing it costs is told", /(about|under) .* % of a processor/.test(await page.textContent(".node .facts")), await page.textContent(".node .facts"));
+  // the first rates are known a second after it has come
+  await until("what tracing it costs is told", 30, async () => /(about|under) .* % of a processor/.test(await page.textContent(".node .facts")));
   await reach(page, ".orders > button");
   await page.keyboard.press("Enter");
   await until("a key pauses it", 30, async () => /paused/.test(await state(page)));
