@@ -340,7 +340,7 @@ void full_trace_shut(struct full_trace *f, int64_t until) {
 }
 
 // The ends of those that are open have not been traced.
-static void leave_open_out(struct full_trace *f) {
+void full_trace_close(struct full_trace *f) {
     full_trace_advance(f, INT64_MAX);
     for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
         struct full_request *r = &f->requests[i];
@@ -355,12 +355,8 @@ static void leave_open_out(struct full_trace *f) {
     }
 }
 
-void full_trace_close(struct full_trace *f) {
-    leave_open_out(f);
-}
-
 void full_trace_open(struct full_trace *f, int64_t since) {
-    leave_open_out(f);
+    full_trace_close(f);
     f->since = since;
     f->until = INT64_MAX;
 }

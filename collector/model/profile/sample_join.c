@@ -134,15 +134,10 @@ static uint32_t process_in(struct adding *a, uint32_t process) {
 
 // -- records --------------------------------------------------------------------------------------
 
-static bool keep(struct sample_join *j, uint64_t us, const struct sample_record *r) {
-    struct samples *s = j->into->samples;
-    us = us > j->us ? us : j->us; // clocks of two runs may differ
-    if (s->full || !samples_have_room(s, 0) || !samples_time(s, us, &j->us)) {
-        return false;
+static void keep(struct sample_join *j, uint64_t us, const struct sample_record *r) {
+    if (!j->into->samples->full) { // clocks of two runs may differ
+        samples_keep(j->into->samples, r, us > j->us ? us : j->us, &j->us, 0);
     }
-    samples_count(s, r);
-    sample_record_write(&s->records, r);
-    return true;
 }
 
 // For whom the process works, where that is another than what was told of it.

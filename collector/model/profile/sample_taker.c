@@ -131,12 +131,8 @@ static bool take_process(struct sample_taker *t, const struct sample_record *r) 
 // -- what is told all the time --------------------------------------------------------------------
 
 static void keep(struct sample_taker *t, const struct sample_record *r) {
-    struct samples *s = t->profile->samples;
     size_t more = (size_t)t->label_count * SAMPLE_LABEL_MORE; // when they are settled
-    if (samples_have_room(s, more) && samples_time(s, t->us, &t->told_us)) {
-        samples_count(s, r);
-        sample_record_write(&s->records, r);
-    }
+    samples_keep(t->profile->samples, r, t->us, &t->told_us, more);
 }
 
 // Ours of a process's number; false: it was never told. Without room for it *kept is false.

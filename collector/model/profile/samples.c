@@ -45,8 +45,7 @@ uint32_t samples_process(struct samples *s, const struct sampled_process *proces
     return s->process_count++;
 }
 
-void samples_count(struct samples *s, const struct sample_record *r) {
-    struct sample_counts *c = &s->counts;
+static void count(struct sample_counts *c, const struct sample_record *r) {
     uint64_t us = r->number < SECOND_US * (uint64_t)LIMIT_SAMPLE_SECONDS ? r->number : 0;
     c->looks += r->kind == SAMPLE_LOOK;
     c->unchanged += r->kind == SAMPLE_UNCHANGED;
@@ -55,18 +54,12 @@ void samples_count(struct samples *s, const struct sample_record *r) {
     c->late_us += r->kind == SAMPLE_LATE ? us : 0;
 }
 
-bool samples_have_room(struct samples *s, size_t besides) {
-    bool room = s->records.len + besides + LONGEST <= s->records.cap;
-    s->full = s->full || !room;
-    return room;
-}
-
-bool samples_time(struct samples *s, uint64_t us, uint64_t *told_us) {
+// The records tell this time, and another second where it is one. False without room.
+static bool tell_time(struct samples *s, uint64_t us, uint64_t *told_us) {
     uint64_t second = us / SECOND_US;
     if (s->second_count == 0 || s->seconds[s->second_count - 1].second != second) {
         if (second >= LIMIT_SAMPLE_SECONDS ||
             !samples_second(s, (uint32_t)second, slice_of(NULL, 0))) {
-            s->full = true;
             return false;
         }
         *told_us = second * SECOND_US;
@@ -77,6 +70,16 @@ bool samples_time(struct samples *s, uint64_t us, uint64_t *told_us) {
         *told_us = us;
     }
     return true;
+}
+
+void samples_keep(struct samples *s, const struct sample_record *r, uint64_t us, uint64_t *told_us,
+                  size_t besides) {
+    if (s->records.len + besides + LONGEST > s->records.cap || !tell_time(s, us, told_us)) {
+        s->full = true;
+        return;
+    }
+    count(&s->counts, r);
+    sample_record_write(&s->records, r);
 }
 
 bool samples_second(struct samples *s, uint32_t second, struct slice records) {

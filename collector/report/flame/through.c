@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/flame/through.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "model/profile/sample_join.h"
@@ -15,7 +13,8 @@ enum { MOST = 1500 };
 struct going {
     struct store *store;
     struct sample_join *join;
-    const struct profile *first;
+    const struct profile *first, *last;
+    int64_t first_id, last_id;
     uint64_t from_us, until_us;
 };
 
@@ -36,34 +35,31 @@ static enum flame_found add(const struct going *g, const struct profile *p) {
 }
 
 static enum flame_found add_other(const struct going *g, int64_t id) {
-    char number[24];
-    struct profile p = {0};
-    snprintf(number, sizeof number, "%" PRId64, id);
-    enum flame_found found = flame_find(g->store, number, &id, &p);
-    if (found == FLAME_FOUND) {
+    struct profile p;
+    bool there = false;
+    enum flame_found found = query_profile(g->store, id, &there, &p) ? FLAME_FOUND : FLAME_UNREAD;
+    if (found == FLAME_FOUND && there) { // else it was deleted meanwhile
         found = add(g, &p);
     }
     profile_free(&p);
-    return found == FLAME_NONE ? FLAME_FOUND : found; // it was deleted meanwhile
+    return found;
 }
 
 // The oldest first; the list has the newest first.
-static enum flame_found add_all(const struct going *g, const struct profile_list *list,
-                                int64_t first) {
+static enum flame_found add_all(const struct going *g, const struct profile_list *list) {
     enum flame_found found = add(g, g->first);
     // the latest are listed: where there are more, those right behind the first one are not
     for (uint32_t i = list->count < MOST ? list->count : 0; found == FLAME_FOUND && i > 0; i--) {
         const struct profile_line *l = &list->lines[i - 1];
-        bool behind = l->id != first && l->head.begin_ns >= g->first->head.begin_ns &&
+        bool behind = l->id != g->first_id && l->head.begin_ns >= g->first->head.begin_ns &&
                       l->head.kind == PROFILE_SAMPLES;
-        found = behind ? add_other(g, l->id) : FLAME_FOUND;
+        found = !behind ? FLAME_FOUND : l->id == g->last_id ? add(g, g->last) : add_other(g, l->id);
     }
     return found;
 }
 
-static enum flame_found join_all(struct going *g, int64_t first, const struct profile_head *last,
-                                 struct profile *joined) {
-    const struct profile_head *h = &g->first->head;
+static enum flame_found join_all(struct going *g, struct profile *joined) {
+    const struct profile_head *h = &g->first->head, *last = &g->last->head;
     struct profile_filter filter = {.from_s = h->begin_ns / SECOND_NS,
                                     .until_s = last->end_ns / SECOND_NS + 1,
                                     .node = h->node,
@@ -74,7 +70,7 @@ static enum flame_found join_all(struct going *g, int64_t first, const struct pr
     enum flame_found found = FLAME_NO_MEMORY;
     g->join = profile_init(joined) ? sample_join_new(joined) : NULL;
     if (g->join) {
-        found = query_profiles(g->store, &filter, &list) ? add_all(g, &list, first) : FLAME_UNREAD;
+        found = query_profiles(g->store, &filter, &list) ? add_all(g, &list) : FLAME_UNREAD;
         joined->samples->full = joined->samples->full || list.count == MOST;
     }
     joined->head = *h;
@@ -96,25 +92,19 @@ enum flame_found flame_go_through(struct store *s, int64_t first, const char *th
                                   uint64_t from_us, uint64_t until_us, int64_t *last,
                                   struct profile *p) {
     struct profile end = {0}, joined;
-    struct going g = {.store = s, .first = p, .from_us = from_us, .until_us = until_us};
-    enum flame_found found = p->samples ? flame_find(s, through, last, &end) : FLAME_NO_PARTS;
     if (!p->samples) {
-        return found;
+        return FLAME_NO_PARTS;
     }
-    if (found == FLAME_FOUND && !is_behind(&end.head, &p->head)) {
+    enum flame_found found = flame_find(s, through, last, &end);
+    if (found == FLAME_NONE || (found == FLAME_FOUND && !is_behind(&end.head, &p->head))) {
         found = FLAME_NOT_THROUGH;
     }
-    struct profile_head head = end.head;
-    profile_free(&end);
-    if (found != FLAME_FOUND) {
-        return found == FLAME_NONE ? FLAME_NOT_THROUGH : found;
-    }
-    found = join_all(&g, first, &head, &joined);
     if (found == FLAME_FOUND) {
-        profile_free(p);
-        *p = joined;
-    } else {
-        profile_free(&joined);
+        struct going g = {s, NULL, p, &end, first, *last, from_us, until_us};
+        found = join_all(&g, &joined);
+        profile_free(found == FLAME_FOUND ? p : &joined);
+        *p = found == FLAME_FOUND ? joined : *p;
     }
+    profile_free(&end);
     return found;
 }

@@ -66,7 +66,7 @@ void full_trace_advance(struct full_trace *f, int64_t time);
 // which something was traced are counted (profile_counts.partly).
 void full_trace_shut(struct full_trace *f, int64_t until);
 void full_trace_open(struct full_trace *f, int64_t since);
-// No more messages or fates come: what is left of requests is counted.
+// No more messages come, and at the end no more fates: requests that are open still are counted.
 void full_trace_close(struct full_trace *f);
 // When patterns stand and no longer, which need not be when requests are taken; node time. asked:
 // when the node was asked to set them.

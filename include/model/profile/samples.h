@@ -58,13 +58,10 @@ void samples_free(struct samples *s);
 size_t samples_bytes(const struct samples *s);
 // Another process; its number, or UINT32_MAX when there are LIMIT_SAMPLE_PROCESSES.
 uint32_t samples_process(struct samples *s, const struct sampled_process *process);
-// Counts a record of a process, or of the sampler.
-void samples_count(struct samples *s, const struct sample_record *r);
-// Whether there is room for one more record, besides so many bytes; else full is set.
-bool samples_have_room(struct samples *s, size_t besides);
-// The records that follow are of that time, which is not before the one told last, *told_us; that
-// becomes it. False without room.
-bool samples_time(struct samples *s, uint64_t us, uint64_t *told_us);
+// Keeps and counts a record of that time, which is not before the one told last, *told_us; that
+// becomes it. Where it finds no room, besides so many bytes, full is set.
+void samples_keep(struct samples *s, const struct sample_record *r, uint64_t us, uint64_t *told_us,
+                  size_t besides);
 // The records of a second, later than those before. False without room.
 bool samples_second(struct samples *s, uint32_t second, struct slice records);
 
