@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -759,6 +760,44 @@ static void test_second_collector_is_refused(void **state) {
     store_close(fixture_open()); // at once: the lock went with the process
 }
 
+// Others lock and unlock their files meanwhile, and the kernel leaves out of its list what comes
+// after a lock that has just gone.
+static void test_the_holder_is_found_beside_other_locks(void **state) {
+    (void)state;
+    enum { FILES = 150, LOOKS = 1000 };
+    char path[sizeof fixture_db + 16];
+    int held = open(fixture_db, O_RDWR | O_CREAT | O_CLOEXEC, 0600), fds[FILES];
+    assert_int_equal(flock(held, LOCK_EX), 0);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof path, "%s.%d", fixture_db, i);
+        fds[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fds[i] >= 0);
+    }
+    pid_t parent = getpid(), child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (getppid() == parent) {
+            for (int i = 0; i < 2 * FILES; i++) {
+                struct flock lock = {.l_type = i < FILES ? F_WRLCK : F_UNLCK, .l_len = 1};
+                fcntl(fds[i % FILES], F_SETLK, &lock);
+            }
+        }
+        _exit(1);
+    }
+    int missed = 0;
+    for (int i = 0; i < LOOKS; i++) {
+        missed += place_holder(held) != parent;
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    for (int i = 0; i < FILES; i++) {
+        close(fds[i]);
+    }
+    close(held);
+    assert_int_equal(missed, 0);
+}
+
 // -- retention ------------------------------------------------------------------------------------
 
 static void test_old_rows_go(void **state) {
@@ -815,6 +854,7 @@ int main(void) {
         STORE_TEST(test_no_memory_keeps_the_batch_whole),
         STORE_TEST(test_kill_leaves_whole_batches),
         STORE_TEST(test_second_collector_is_refused),
+        STORE_TEST(test_the_holder_is_found_beside_other_locks),
         STORE_TEST(test_malformed_rows_are_passed_over),
         STORE_TEST(test_a_malformed_ledger_is_passed_over),
         STORE_TEST(test_old_rows_go),
