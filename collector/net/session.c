@@ -107,11 +107,12 @@ bool session_leaves(const struct session *s) {
     return s->leaves;
 }
 
-// The shim has closed its control connection. What it had sent on others before is still read: they
-// may be a long way behind.
+// The shim has closed its control connection, and need not wait: all that it said is here. What it
+// had sent on others before is still read: they may be a long way behind.
 static void leave(struct session *s) {
     s->leaves = true;
     bufferevent_disable(s->control->bev, EV_READ | EV_WRITE);
+    shutdown(bufferevent_getfd(s->control->bev), SHUT_WR);
     for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
         if (s->data[i]) {
             bufferevent_set_timeouts(s->data[i]->bev, &(struct timeval){LAST_SECONDS, 0}, NULL);

@@ -167,6 +167,7 @@ read_control(Socket, Server) ->
             Server ! {message, Message},
             read_control(Socket, Server);
         {error, _} ->
+            ok = gen_tcp:close(Socket),
             Server ! {closed, Socket}
     end.
 

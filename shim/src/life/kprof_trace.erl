@@ -172,6 +172,7 @@ stop(#trace{stacks = Stacks, samples = Samples} = T0) ->
         kprof_protocol:stopped(stopped, "stop_trace was called"), T#trace.control
     ),
     discard(T),
+    ok = kprof_control:finish(T#trace.control),
     _ = let_go(T),
     ok.
 

@@ -14,6 +14,7 @@
     connect/1,
     open_data/2,
     is_connected/1,
+    finish/1,
     close/1,
     listen/1,
     event/2
@@ -91,6 +92,12 @@ open_data(#control{target = Target, session = Session} = Control, Stream) ->
 -spec is_connected(control()) -> boolean().
 is_connected(#control{connection = Connection}) ->
     Connection =/= undefined.
+
+%% @doc Waits until the collector has all that it was told, for a second at most. Nothing may be told
+%% any more.
+-spec finish(control()) -> ok.
+finish(#control{connection = undefined}) -> ok;
+finish(#control{connection = Connection}) -> kprof_link:finish(Connection).
 
 %% @doc Closes the connection; closed already is fine.
 -spec close(control()) -> control().

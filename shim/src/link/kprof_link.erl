@@ -3,12 +3,13 @@
 %% the first.
 -module(kprof_link).
 
--export([connect/2, open_data/3, send/2, active/1, close/1]).
+-export([connect/2, open_data/3, send/2, active/1, finish/1, close/1]).
 
 -export_type([target/0, connection/0, session/0]).
 
 -define(CONNECT_MS, 2000).
 -define(WELCOME_MS, 3000).
+-define(FINISH_MS, 1000).
 -define(MAX_FRAME, 1048576).
 -define(SNDBUF, 262144).
 
@@ -182,6 +183,27 @@ active({Module, Socket}) ->
 
 setopts(gen_tcp, Socket, Options) -> inet:setopts(Socket, Options);
 setopts(ssl, Socket, Options) -> ssl:setopts(Socket, Options).
+
+%% @doc Has what was sent arrive before the connection is closed: says that no more comes, and drops
+%% what comes until the other side closes, for a second at most. A socket that is closed while
+%% something lies in it unread takes back what is on its way (RFC 1122, 4.2.2.13).
+-spec finish(connection()) -> ok.
+finish({Module, Socket} = Connection) ->
+    Deadline = erlang:monotonic_time(millisecond) + ?FINISH_MS,
+    try
+        _ = setopts(Module, Socket, [{active, false}]),
+        _ = Module:shutdown(Socket, write) =:= ok andalso drop(Connection, Deadline),
+        ok
+    catch
+        % ssl is stopped
+        _:_ -> ok
+    end.
+
+drop({Module, Socket} = Connection, Deadline) ->
+    case Module:recv(Socket, 0, max(0, Deadline - erlang:monotonic_time(millisecond))) of
+        {ok, _} -> drop(Connection, Deadline);
+        {error, _} -> ok
+    end.
 
 %% @doc Closes a connection; closed already is fine.
 -spec close(connection()) -> ok.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/server.h"
 
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 
 #include "base/limits.h"
@@ -52,6 +53,41 @@ static void session(void **state) {
     UNTIL(seen.closed == 1 && seen.ends == 3);
     UNTIL(is_closed(s.data));
     close(s.data);
+}
+
+// A shim that closes while pings lie unread resets the connection. What it said before is read,
+// also where the next ping has failed by then.
+static void last_words(void **state) {
+    (void)state;
+    struct shim s = shim();
+    server_ping(server);
+    turn(50);
+    // as shims have it: none of it waits for a word that the one before has come
+    assert_int_equal(setsockopt(s.control, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)), 0);
+    say(s.control, "trace_total");
+    say(s.control, "trace_stopped");
+    close(s.control);
+    server_ping(server);
+    UNTIL(seen.closed == 1);
+    assert_int_equal(seen.messages, 2);
+    assert_string_equal(seen.last_type, "trace_stopped");
+}
+
+// While the last data are read, the shim is told that its last words have come.
+static void heard(void **state) {
+    (void)state;
+    struct shim s = shim();
+    say(s.control, "tiers");
+    s.data = data_peer(&s);
+    UNTIL(seen.begins == 1);
+    assert_int_equal(shutdown(s.control, SHUT_WR), 0);
+    UNTIL(is_closed(s.control));
+    assert_int_equal(seen.closed, 0);
+    put(s.data, "last", 4);
+    UNTIL(seen.data.len == 4);
+    close(s.data);
+    UNTIL(seen.closed == 1);
+    close(s.control);
 }
 
 // Several data connections of a session, each with its number; and those that are not taken.
@@ -610,7 +646,8 @@ int main(void) {
         UNIT(session),        UNIT(early_end),      UNIT(last_bytes), UNIT(strangers),
         UNIT(refused_data),   UNIT(in_pieces),      UNIT(output_cap), UNIT(newcomer_caps),
         UNIT(connection_cap), UNIT(silence),        UNIT(goodbye),    UNIT(addresses),
-        UNIT(output_total),   UNIT(large_messages), UNIT(streams),
+        UNIT(output_total),   UNIT(large_messages), UNIT(streams),    UNIT(last_words),
+        UNIT(heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
