@@ -85,7 +85,7 @@ bounded_case() ->
     %% next
     Seen = fun Seen(Left, Acc) ->
         receive
-            {Identity, Caller} ->
+            {<<"r", _/binary>> = Identity, Caller} ->
                 timer:sleep(5),
                 Caller ! go,
                 Seen(Left - 1, [Identity | Acc])

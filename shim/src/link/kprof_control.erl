@@ -93,8 +93,8 @@ open_data(#control{target = Target, session = Session} = Control, Stream) ->
 is_connected(#control{connection = Connection}) ->
     Connection =/= undefined.
 
-%% @doc Waits until the collector has all that it was told, for a second at most. Nothing may be told
-%% any more.
+%% @doc Waits until the collector has all that it was told, for a second at most. Nothing may be
+%% told any more.
 -spec finish(control()) -> ok.
 finish(#control{connection = undefined}) -> ok;
 finish(#control{connection = Connection}) -> kprof_link:finish(Connection).
