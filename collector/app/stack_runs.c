@@ -98,11 +98,17 @@ static bool make_room(struct stack_run *r, struct control_map message) {
     return r->view;
 }
 
-static void add(struct stack_runs *runs, struct stack_run *r) {
-    r->next = runs->first;
-    runs->first = r;
+// Puts one behind those that have begun before: their profiles are written before its own. Returns
+// its place.
+static struct stack_run **add(struct stack_runs *runs, struct stack_run *r) {
+    struct stack_run **at = &runs->first;
+    while (*at) {
+        at = &(*at)->next;
+    }
+    *at = r;
     *(stands(r) ? &runs->standing : &runs->count) += 1;
     stack_run_measure(runs, r);
+    return at;
 }
 
 // Takes out one that is over. at: where its place is told.
@@ -143,13 +149,13 @@ const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *sh
     snprintf(head->node, sizeof head->node, "%s", pipeline_node_name(shim->node));
     snprintf(head->otp, sizeof head->otp, "%s", shim->otp);
     stack_run_put_settings(head, message, r->slice_s);
-    add(runs, r);
+    struct stack_run **at = add(runs, r);
     why = !stack_runs_provide(runs)
               ? "the collector has too many open requests for a profile beside them"
           : stack_run_ask_shim(r, message) ? NULL
                                            : "the names are too long for one message";
     if (why) {
-        take_out(runs, &runs->first);
+        take_out(runs, at);
         return why;
     }
     enter(r, ASKED);

@@ -185,6 +185,29 @@ static void goes_on(void **state) {
                    "2000000000 0 always always");
 }
 
+// One that is stopped right after it went on in another profile: they are kept in their order.
+static void stopped_at_once(void **state) {
+    (void)state;
+    int link;
+    assert_null(begin_run(&link, SLICE_S));
+    int64_t id = sent_id;
+    says(stack_run_started, &link, id, 0, nothing());
+    look(&told, 0, STATUS_RUNNING, 1, 0, 1000);
+    at(&told, 1500000);
+    takes(&link, id, 0);
+    tick(SLICE_S + 1);
+    tell_anew();
+    look(&told, 0, STATUS_RUNNING, 1, 0, 1000);
+    look(&told, 0, STATUS_RUNNING, 1, 0, 1000);
+    takes(&link, id, 0);
+    says(stack_run_stopped, &link, id, 0, nothing());
+    assert_int_equal(runs.standing, 2);
+    written(0);
+    fixture_expect("SELECT group_concat(looks) FROM (SELECT looks FROM profile_sampled_rows JOIN "
+                   "profile_rows AS p ON p.id = profile_id ORDER BY p.id)",
+                   "1,2");
+}
+
 // A profile that is nearly full is followed by another one; a shim that does not tell its names
 // anew is told to stop before it has more than its room.
 static void full(void **state) {
@@ -306,6 +329,7 @@ static void shared(void **state) {
 #define A_RUN(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {A_RUN(goes_on), A_RUN(full), A_RUN(beside), A_RUN(shared)};
+    const struct CMUnitTest tests[] = {A_RUN(goes_on), A_RUN(stopped_at_once), A_RUN(full),
+                                       A_RUN(beside), A_RUN(shared)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
