@@ -16,6 +16,8 @@ done
 
 # -- all at once, and back again ---------------------------------------------------------------------------------------
 batches=40 per_batch=25 rounds=4
+requests=$((batches * per_batch))
+of_round=$((50 * requests + 10 + 20 + 30 + 40 + 50))
 mb() { echo $(($(rss_kb "$collector_pid") / 1024)); }
 memory=()
 for round in $(seq $rounds); do
@@ -27,12 +29,12 @@ for round in $(seq $rounds); do
       "round $round: real node $i has requests of its own"
   done
   wait "$simulated" || fail "round $round of the simulated nodes: $(cat "$scratch/round.log")"
+  # with what waits for it read, and what it has gathered written
+  wait_for 60 "round $round: all requests are in the database" ledger_reaches requests_complete $((round * of_round))
   memory+=("$(mb)")
   echo "round $round: the collector takes ${memory[-1]} MB"
 done
-requests=$((batches * per_batch))
-all=$((rounds * (50 * requests + 10 + 20 + 30 + 40 + 50)))
-wait_for 20 "all requests are in the database" ledger_reaches requests_complete $all
+all=$((rounds * of_round))
 is "$(sql "SELECT sum(requests_complete), sum(requests_incomplete), sum(requests_expired), sum(stale_calls),
                   sum(dropped_messages), sum(orphan_returns),
                   sum(decode_errors) FROM ledger WHERE resolution_s = 10")" "$all|0|0|0|0|0|0" \
