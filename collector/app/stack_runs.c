@@ -356,6 +356,10 @@ static bool is_full(const struct stack_runs *runs, const struct stack_run *r) {
                      : !stack_run_has_room(runs, r, FULL) || (r->taker && r->profile.samples->full);
 }
 
+_Static_assert(LIMIT_SAMPLE_BYTES == 8u << 20 && LIMIT_SAMPLE_PROCESSES == 5000 &&
+                   LIMIT_RUNS_BYTES == 60000000,
+               "on_full() says so");
+
 static void on_full(struct stack_run *r) {
     set_reason(r, slice_text("full"),
                slice_text(stands(r) ? "the node or the database did not keep up"
