@@ -309,7 +309,7 @@ start_trace(Options) ->
     end.
 
 %% @doc Stops tracing. Messages that are on their way to the collector are delivered first (3
-%% seconds at most).
+%% seconds at most), and it has read that they were the last (1 second).
 -spec stop_trace() -> ok | {error, not_started | not_tracing}.
 stop_trace() ->
     kprof_life:stop_trace().
