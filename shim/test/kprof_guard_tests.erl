@@ -70,29 +70,41 @@ reload_while_others_are_set_test() ->
     end).
 
 %% Each question to the port wakes the relay and the collector: hardly any are put where next to
-%% nothing is traced, until that changes. A machine that has no time for the guard puts off most of
-%% the others, too: then it is tried again.
+%% nothing is traced, until that changes. What is asked more often than a calm guard can is asked by
+%% a busy one. A machine that has no time for the guard puts off most questions: then it is tried
+%% again.
 pace_test_() ->
     {timeout, 300, fun() -> guarded(fun pace/3) end}.
 
 pace(_, Pattern, Socket) ->
-    ?assert(lists:any(fun(_) -> differs(Pattern, Socket) end, lists:seq(1, 10))).
+    ?assertEqual(differs, pace(10, Pattern, Socket, [])).
 
-differs(Pattern, Socket) ->
-    Busy = asked(Socket),
+pace(0, _, _, Tries) ->
+    {asked, Tries};
+pace(Left, Pattern, Socket, Tries) ->
+    Before = asked(Socket),
     ok = kprof_guard:update([Pattern], calm),
     Calm = asked(Socket),
     ok = kprof_guard:update([Pattern], busy),
-    Again = asked(Socket),
-    Calm > 0 andalso 3 * Calm < Busy andalso 3 * Calm < Again.
+    After = asked(Socket),
+    Lives = element(1, Calm) > 0,
+    case is_busy(Before) andalso Lives andalso not is_busy(Calm) andalso is_busy(After) of
+        true -> differs;
+        false -> pace(Left - 1, Pattern, Socket, [{Before, Calm, After} | Tries])
+    end.
 
-%% How often in two seconds. Each question is a frame without a message. All of this takes longer than
-%% the collector may be silent.
+%% A calm guard asks every half second.
+is_busy({Times, Ms}) -> Times > Ms div 500 + 1.
+
+%% How often in some two seconds, and in how many ms. Each question is a frame without a message.
+%% All of this takes longer than the collector may be silent.
 asked(Socket) ->
     ok = kprof_guard:heard(),
     _ = read(Socket, 0),
+    Begin = erlang:monotonic_time(millisecond),
     timer:sleep(2000),
-    read(Socket, 0) div 5.
+    Bytes = read(Socket, 0),
+    {Bytes div 5, erlang:monotonic_time(millisecond) - Begin}.
 
 read(Socket, Before) ->
     case gen_tcp:recv(Socket, 0, 0) of
