@@ -107,11 +107,12 @@ two_asked() {
   forgive
   written_when "$node" "$scratch/traced" 'kprof_slots:full(kprof_slots:find()) =/= 0'
   asked /long -H "X-Trace-Request: $secret" >"$scratch/long" & long=$!
-  wait_for 15 "a long one is traced" test -e "$scratch/traced"
+  wait_for 15 "a long one is traced, or over without" traced_or_gone "$long"
   profile=$(asked /users/4 -H "X-Trace-Request: $secret")
   wait "$long"
   [ -s "$scratch/long" ] # else its patterns did not stand in time
 }
+traced_or_gone() { [ -e "$scratch/traced" ] || gone "$1"; }
 for i in {1..8}; do ! two_asked || break; wait_for 15 "the next one may come" may; done
 untraced 'another one is traced so'
 profile=$(cat "$scratch/long")
