@@ -94,6 +94,22 @@ if [ -r "/proc/${loops[0]}/schedstat" ]; then
 fi
 for loop in "${loops[@]}"; do kill -KILL -- "-$loop"; done
 
+# -- who is killed in the end --------------------------------------------------------------------------------------------
+start "$scratch/own.log" sleep 600
+own=$!
+start "$scratch/bare.log" env -i HOME="$scratch/home" sleep 600
+bare=$!
+(unset XDG_RUNTIME_DIR && exec setsid sleep 600) &
+strange=$!
+is_its_leader() { [ "$(ps -o pgid= -p "$1" | tr -d ' ')" = "$1" ] && [ "$(cat "/proc/$1/comm")" = sleep ]; }
+for pid in "$own" "$bare" "$strange"; do wait_for 10 "a group of its own" is_its_leader "$pid"; done
+ours "$own" || fail "what the scenario has started is not its own"
+ours "$bare" || fail "what it has started without its environment is not its own"
+! ours "$strange" || fail "a group that another has started is its own"
+kill -KILL "$strange"
+! ours "$strange" || fail "a group that is gone is its own"
+ok "it kills in the end what it has started, and nobody else"
+
 # The judgements, on a machine that is said to be quiet and one that is said not to be.
 in_quiet_when() { # QUIET DIFFER: one that stays so
   (trap - EXIT

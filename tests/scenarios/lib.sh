@@ -194,12 +194,23 @@ start() {
   groups+=($!)
 }
 
+# ours GROUP: whether one of its processes is of this scenario. A busy machine gives numbers again within minutes, and one of a group that
+# has ended may be another scenario's by now.
+# shellcheck disable=SC2317  # as below
+ours() {
+  local pid
+  for pid in $(pgrep -g "$1"); do
+    ! grep -aqsF "$scratch" "/proc/$pid/environ" "/proc/$pid/cmdline" || return 0
+  done
+  return 1
+}
+
 # shellcheck disable=SC2317  # called by the trap
 clean_up() {
   local code=$? group log
   trap - EXIT
   set +e
-  for group in ${groups[@]+"${groups[@]}"}; do kill -KILL -- "-$group" 2>/dev/null; done
+  for group in ${groups[@]+"${groups[@]}"}; do ! ours "$group" || kill -KILL -- "-$group" 2>/dev/null; done
   wait 2>/dev/null
   if [ "$code" -ne 0 ]; then
     # what differs from nought, of some nodes
