@@ -389,6 +389,7 @@ static bool make_parts(struct collector *c) {
     c->page = (struct page){.control = {.tools = &c->tools, .runs = {.tools = &c->tools}},
                             .tls = &c->tls,
                             .roster = &c->roster,
+                            .sampling = &c->flames.runs,
                             .pipeline = c->pipeline,
                             .writer = c->writer};
     c->tools.database = realpath(c->options->db, c->database);

@@ -31,7 +31,7 @@ static void tell_state(void *context, struct json *j) {
 }
 
 static void tell_sampling(void *context, struct json *j) {
-    stack_runs_json(&((struct page *)context)->control.tools->flames->runs, j);
+    stack_runs_json(((struct page *)context)->sampling, j);
 }
 
 static void take_order(void *context, const struct order *order, struct web_order *from) {

@@ -19,6 +19,7 @@ struct page {
     // the daemon's, which live as long as the page
     struct tls *const *tls; // what connections to come speak, which changes; NULL in it: plain
     const struct roster *roster;
+    const struct stack_runs *sampling;
     struct pipeline *pipeline;
     struct writer *writer;
     // where shims connect to
@@ -26,7 +27,7 @@ struct page {
     uint16_t listen_port;
 };
 
-// Opens the page where options ask for one; the last six fields and control's tools are filled in
+// Opens the page where options ask for one; the last seven fields and control's tools are filled in
 // before. Returns an exit status; what went wrong is in the log.
 int page_open(struct page *page, struct event_base *base, const struct collector_options *options);
 // A flush's rows, each once.
