@@ -3,8 +3,10 @@
 %% is measured in this node, where the sample application runs, and processes besides that do what
 %% is known.
 %%
-%% Whoever looks comes in turn, in rounds. A round begins and ends without anybody: others are
-%% compared with the two together, and the last with the first tells how much chance there is in it.
+%% Whoever looks is there for a while, in which it works and rests in turn: its processes are
+%% suspended meanwhile. A stretch of work is compared with that of rest right before it, as what
+%% else goes on in the machine is about the same then. Where nobody looks, the two tell how much
+%% chance there is in it.
 -module(bench_sample).
 
 -export([main/1]).
@@ -18,29 +20,32 @@
 -define(SPIN_TURNS, 10000).
 -define(TOP, 100).
 -define(EVERY_MS, 5000).
--define(SETTLE_MS, 1000).
+-define(SETTLE_MS, 3000).
+%% of a stretch, which is not measured
+-define(TURN_MS, 300).
 -define(COMES_MS, 5000).
 -define(HANGS_MS, 120000).
 
-%% `SET ROUNDS SECONDS KPROF SCRATCH COLLECTOR' prints `port PORT', waits for requests, and measures
-%% each way of the set once in each round, for so many seconds. COLLECTOR is one for which kprof is
-%% in the node all the time, or `none': then it comes and goes each time. Of each way it prints
-%%   way NAME CPU MORE LOWEST HIGHEST BUSY RATE RATIO LOWEST HIGHEST WORK TOLD LOOKS HELD LATE
-%%       COMES GOES PER_CPU LOWEST HIGHEST
-%% medians over the rounds, and of those that matter most the lowest and the highest round:
-%%   CPU    the node's processor time, % of one processor; MORE: than without anybody
+%% `SET PAIRS SECONDS KPROF SCRATCH COLLECTOR' prints `port PORT', waits for requests, and measures
+%% each way of the set in so many pairs of stretches, of so many seconds each. COLLECTOR is one for
+%% which kprof is in the node all the time, or `none': then it comes and goes each time. Of each way
+%% it prints
+%%   way NAME CPU MORE ERROR BUSY RATE RATIO ERROR PER_CPU ERROR WORK ERROR TOLD LOOKS HELD LATE
+%%       COMES GOES
+%% means over the pairs, each ERROR being the standard error of what stands before it:
+%%   CPU    the node's processor time, % of one processor; MORE: than at rest
 %%   BUSY   how much busier its schedulers were, % of one
-%%   RATE   requests a second; RATIO: of those without anybody
-%%   WORK   what the spinning processes did in the same processor time, of that without anybody
+%%   RATE   requests a second; RATIO: of those at rest
+%%   PER_CPU requests in the same processor time, of those at rest: what others on the machine take
+%%          does not count
+%%   WORK   what the spinning processes did in the same processor time, of that at rest
 %%   TOLD   what the sampler says it took, % of one processor
 %%   LOOKS  at a process, a second; HELD: % of the time that the sampler says it held itself back
 %%   LATE   ms that a process came late at most which wants to run each ms
 %%   COMES  s of processor time that it takes to begin, and GOES: to be gone without a trace
-%%   PER_CPU requests in the same processor time, of those without anybody: what others on the
-%%          machine take does not count
 %% and 0 where there is no such thing.
 -spec main([string()]) -> no_return().
-main([Set, Rounds, Seconds, Kprof, Scratch, Collector]) ->
+main([Set, Pairs, Seconds, Kprof, Scratch, Collector]) ->
     _ = process_flag(priority, high),
     {ok, _} = application:ensure_all_started(shop),
     #{ways := Ways} = What = what(Set),
@@ -50,6 +55,7 @@ main([Set, Rounds, Seconds, Kprof, Scratch, Collector]) ->
         kprof => Kprof,
         scratch => Scratch,
         collector => Collector,
+        pairs => list_to_integer(Pairs),
         ms => list_to_integer(Seconds) * 1000
     },
     _ = [spawn_link(?MODULE, visits, []) || _ <- lists:seq(1, ?VISITORS)],
@@ -59,11 +65,7 @@ main([Set, Rounds, Seconds, Kprof, Scratch, Collector]) ->
     ok = wait_until(fun() -> requests() > 0 end),
     ok = wait_until(fun() -> Collector =:= "none" orelse whereis(kprof_sup) =/= undefined end),
     timer:sleep(?COMES_MS),
-    Measured = [
-        maps:from_list([{Way, looked(Way, Node)} || Way <- Ways])
-     || _ <- lists:seq(1, list_to_integer(Rounds))
-    ],
-    _ = [print(Way, Measured) || Way <- Ways],
+    _ = [print(Way, looked(Way, Node)) || Way <- Ways],
     halt(0).
 
 wait_until(Is) ->
@@ -77,15 +79,15 @@ wait_until(Is) ->
 what("usual") ->
     #{
         ways =>
-            [nobody, {top, 10}, {top, 100}, {top, 1000}, {top, 100, "50%"}] ++
-            [items_list, items_each, items_groups, poll, nobody_again]
+            [nobody, rests, {top, 10}, {top, 100}, {top, 1000}, {top, 100, "50%"}] ++
+            [items_list, items_each, items_groups, poll]
     };
 what("crowd") ->
-    #{ways => [nobody, {top, 100}, items_list, poll, nobody_again], sleepers => ?SLEEPERS};
+    #{ways => [nobody, {top, 100}, items_list, poll], sleepers => ?SLEEPERS};
 what("full") ->
-    #{ways => [nobody, {top, 100}, nobody_again]};
+    #{ways => [nobody, {top, 100}]};
 what("overload") ->
-    #{ways => [nobody, {top, 100}, items_list, nobody_again], spinners => ?SPINNERS}.
+    #{ways => [nobody, {top, 100}, items_list], spinners => ?SPINNERS}.
 
 %% --- who is in the node ---
 
@@ -132,28 +134,62 @@ ticks(Before, Late) ->
 
 %% --- a measurement ---
 
-looked(Way, Node) ->
+looked(Way, #{pairs := N} = Node) ->
     First = state(Node),
     Looker = begins(Way, Node),
     Begun = state(Node),
     timer:sleep(?SETTLE_MS),
-    Measured = measured(Looker, Node),
+    Before = said(Looker, none),
+    {Pairs, Said} = pairs(N, Looker, Before, [], Node),
     Last = state(Node),
     ok = ends(Looker, Node),
-    Ended = state(Node),
-    Measured#{comes => since(First, Begun), goes => since(Last, Ended)}.
+    #{
+        pairs => Pairs,
+        said => per_second(Before, Said, N * (maps:get(ms, Node) + ?TURN_MS)),
+        comes => since(First, Begun),
+        goes => since(Last, state(Node))
+    }.
 
 since(Before, After) ->
     maps:map(fun(What, Value) -> Value - maps:get(What, Before) end, After).
 
-measured(Looker, #{ms := Ms, late := Late} = Node) ->
+pairs(0, _, Said, Pairs, _) ->
+    {Pairs, Said};
+pairs(N, Looker, Said, Pairs, Node) ->
+    Pids = processes_of(Looker),
+    _ = [suspended(fun erlang:suspend_process/1, Pid) || Pid <- Pids],
+    Rest = stretch(Node),
+    _ = [suspended(fun erlang:resume_process/1, Pid) || Pid <- Pids],
+    Work = stretch(Node),
+    pairs(N - 1, Looker, said(Looker, Said), [{Rest, Work} | Pairs], Node).
+
+%% Some end by themselves. The VM may refuse one, as an internal error, that it has just resumed.
+suspended(Does, Pid) ->
+    try
+        Does(Pid)
+    catch
+        error:badarg ->
+            false;
+        error:internal_error ->
+            timer:sleep(1),
+            suspended(Does, Pid)
+    end.
+
+processes_of(nobody) ->
+    [];
+processes_of({kprof, _}) ->
+    Leader = process_info(whereis(kprof_sup), group_leader),
+    [Pid || Pid <- processes(), process_info(Pid, group_leader) =:= Leader];
+processes_of({Pid, _, _, _}) ->
+    [Pid].
+
+stretch(#{ms := Ms, late := Late} = Node) ->
+    timer:sleep(?TURN_MS),
     _ = Late =/= none andalso atomics:put(Late, 1, 0),
-    Looks = looks(Looker),
     Before = state(Node),
-    Told = told(Looker, us() + Ms * 1000, []),
-    After = state(Node),
-    More = maps:merge(looks(Looker, Looks, us_of(After) - us_of(Before)), Told),
-    rates(since(Before, After), More#{late => late(Late)}).
+    timer:sleep(Ms),
+    Rates = rates(since(Before, state(Node))),
+    Rates#{late => late(Late)}.
 
 late(none) -> 0;
 late(Late) -> max(0, atomics:get(Late, 1) - 1000) / 1000.
@@ -170,11 +206,9 @@ state(#{spun := Spun}) ->
         spun => counters:get(Spun, 1)
     }.
 
-us_of(#{us := Us}) -> Us.
-
-rates(#{us := Us, cpu_ms := Cpu, busy := Busy, requests := Requests, spun := Spun}, More) ->
+rates(#{us := Us, cpu_ms := Cpu, busy := Busy, requests := Requests, spun := Spun}) ->
     BusyUs = erlang:convert_time_unit(Busy, native, microsecond),
-    More#{
+    #{
         cpu => Cpu * 100000 / Us,
         busy => BusyUs * 100 / Us,
         rate => Requests * 1.0e6 / Us,
@@ -190,19 +224,18 @@ requests() ->
 
 begins(nobody, _) ->
     nobody;
-begins(nobody_again, _) ->
-    nobody;
+begins(rests, #{kprof := Kprof} = Node) ->
+    Port = run(Kprof, ["attach", "--no-tiers" | arguments(Node)]),
+    ok = wait_until(fun() -> whereis(kprof_sup) =/= undefined end),
+    {kprof, Port};
 begins({top, Top}, Node) ->
     begins({top, Top, "2%"}, Node);
-begins({top, Top, Budget}, #{kprof := Kprof, scratch := Scratch, collector := Collector}) ->
-    In = fun(Name) -> filename:join(Scratch, Name) end,
-    Args =
-        ["sample", atom_to_list(node()), "--cookie-file", In("cookie"), "--db", In("sample.db")] ++
-            ["--for", "600s", "--budget", Budget, "--top", integer_to_list(Top)] ++
-            [Argument || Collector =/= "none", Argument <- ["--collector", Collector]],
-    Port = open_port({spawn_executable, Kprof}, [
-        {args, Args}, {line, 1000}, exit_status, stderr_to_stdout, binary
-    ]),
+begins({top, Top, Budget}, #{kprof := Kprof} = Node) ->
+    Port = run(
+        Kprof,
+        ["sample", "--for", "600s", "--budget", Budget, "--top", integer_to_list(Top)] ++
+            arguments(Node)
+    ),
     ok = first_look(Port, []),
     {kprof, Port};
 begins(Way, _) ->
@@ -211,6 +244,16 @@ begins(Way, _) ->
     {Pid, Ref} = spawn_opt(fun() -> looks_itself(Way, Looks) end, [monitor | priority(Way)]),
     {Pid, Ref, Looks, Depth}.
 
+run(Kprof, Args) ->
+    open_port({spawn_executable, Kprof}, [
+        {args, Args}, {line, 1000}, exit_status, stderr_to_stdout, binary
+    ]).
+
+arguments(#{scratch := Scratch, collector := Collector}) ->
+    In = fun(Name) -> filename:join(Scratch, Name) end,
+    [atom_to_list(node()), "--cookie-file", In("cookie"), "--db", In("sample.db")] ++
+        [Argument || Collector =/= "none", Argument <- ["--collector", Collector]].
+
 %% flame_prof has the highest one
 priority(poll) -> [];
 priority(_) -> [{priority, max}].
@@ -218,8 +261,8 @@ priority(_) -> [{priority, max}].
 first_look(Port, Said) ->
     receive
         {Port, {data, {_, Line}}} ->
-            case progress(Line) of
-                {ok, #{looks := Looks}} when Looks > 0 -> ok;
+            case progress(Line, none) of
+                #{looks := Looks} when Looks > 0 -> ok;
                 _ -> first_look(Port, [Line | Said])
             end;
         {Port, {exit_status, Status}} ->
@@ -256,42 +299,24 @@ ended(Port) ->
 
 %% --- what they say ---
 
-looks({Pid, _, Looks, _}) when is_pid(Pid) -> counters:get(Looks, 1);
-looks(_) -> 0.
+%% Counts from its begin on: the last that it has said, or before.
+said({Pid, _, Looks, _}, _) when is_pid(Pid) ->
+    #{looks => counters:get(Looks, 1)};
+said({kprof, Port} = Looker, Before) ->
+    receive
+        {Port, {data, {_, Line}}} -> said(Looker, progress(Line, Before));
+        {Port, {exit_status, Status}} -> error({kprof_ended, Status})
+    after 0 -> Before
+    end;
+said(nobody, _) ->
+    none.
 
-looks({Pid, _, Looks, _}, Before, Us) when is_pid(Pid) ->
-    #{looks => (counters:get(Looks, 1) - Before) * 1.0e6 / Us};
-looks(_, _, _) ->
+per_second(#{} = Before, #{} = After, Ms) ->
+    maps:map(fun(_, Value) -> Value * 1000 / Ms end, since(Before, After));
+per_second(_, _, _) ->
     #{}.
 
-%% Waits until then. What `kprof sample' says meanwhile, from the first of its lines to the last.
-told(Looker, Until, Lines) ->
-    receive
-        {_, {data, {_, Line}}} ->
-            case progress(Line) of
-                {ok, Progress} -> told(Looker, Until, [Progress#{us => us()} | Lines]);
-                none -> told(Looker, Until, Lines)
-            end;
-        {_, {exit_status, Status}} ->
-            error({kprof_sample, ended, Status})
-    after max(0, (Until - us()) div 1000) ->
-        case Lines of
-            [Last, _ | _] -> told(lists:last(Lines), Last);
-            _ -> #{}
-        end
-    end.
-
-told(First, Last) ->
-    Per = fun(What) ->
-        (maps:get(What, Last) - maps:get(What, First)) / (us_of(Last) - us_of(First))
-    end,
-    #{
-        told => Per(cost_ms) * 100000,
-        looks => Per(looks) * 1.0e6,
-        held => Per(held_s) * 1.0e8
-    }.
-
-progress(Line) ->
+progress(Line, Before) ->
     Form =
         "^([0-9]+) looks at [0-9]+ processes, ([0-9]+) unchanged, ([0-9]+) not answered; "
         "([0-9.]+) s held back, ([0-9]+) ms of processor time",
@@ -299,11 +324,9 @@ progress(Line) ->
         {match, [Held | _] = Numbers} when Held =/= [] ->
             [Looks, Unchanged, Silent, HeldS, Cost] = Numbers,
             Count = lists:sum([list_to_integer(N) || N <- [Looks, Unchanged, Silent]]),
-            {ok, #{
-                looks => Count, held_s => list_to_float(HeldS), cost_ms => list_to_integer(Cost)
-            }};
+            #{looks => Count, held_s => list_to_float(HeldS), cost_ms => list_to_integer(Cost)};
         nomatch ->
-            none
+            Before
     end.
 
 %% --- the other ways ---
@@ -387,56 +410,49 @@ polls(Looks) ->
 
 %% --- what it came to ---
 
-print(Way, Measured) ->
-    Of = fun(What) -> [maps:get(What, maps:get(Way, Round), 0) || Round <- Measured] end,
-    Alone = fun(What) -> [alone(Way, What, Round) || Round <- Measured] end,
-    Less = fun(What) -> [A - B || {A, B} <- lists:zip(Of(What), Alone(What))] end,
-    Ratio = fun(What) -> [A / max(1.0e-9, B) || {A, B} <- lists:zip(Of(What), Alone(What))] end,
-    More = Less(cpu),
-    Ratios = Ratio(rate),
-    PerCpu = Ratio(per_cpu),
+print(Way, #{pairs := Pairs, said := Said} = Measured) ->
+    Of = fun(What) -> [{maps:get(What, Rest), maps:get(What, Work)} || {Rest, Work} <- Pairs] end,
+    Work = fun(What) -> mean([W || {_, W} <- Of(What)]) end,
+    Less = fun(What) -> [W - R || {R, W} <- Of(What)] end,
+    Ratio = fun(What) -> [W / max(1.0e-9, R) || {R, W} <- Of(What)] end,
+    Told = fun(What) -> maps:get(What, Said, 0) end,
     Values = [
-        median(Of(cpu)),
-        median(More),
-        lists:min(More),
-        lists:max(More),
-        median(Less(busy)),
-        median(Of(rate)),
-        median(Ratios),
-        lists:min(Ratios),
-        lists:max(Ratios),
-        median(Ratio(work)),
-        median(Of(told)),
-        median(Of(looks)),
-        median(Of(held)),
-        median(Of(late)),
-        median([once(Way, comes, Round) || Round <- Measured]),
-        median([once(Way, goes, Round) || Round <- Measured]),
-        median(PerCpu),
-        lists:min(PerCpu),
-        lists:max(PerCpu)
+        Work(cpu),
+        mean(Less(cpu)),
+        standard_error(Less(cpu)),
+        mean(Less(busy)),
+        Work(rate),
+        mean(Ratio(rate)),
+        standard_error(Ratio(rate)),
+        mean(Ratio(per_cpu)),
+        standard_error(Ratio(per_cpu)),
+        mean(Ratio(work)),
+        standard_error(Ratio(work)),
+        Told(cost_ms) / 10,
+        Told(looks),
+        Told(held_s) * 100,
+        lists:max([L || {_, L} <- Of(late)]),
+        once(comes, Measured),
+        once(goes, Measured)
     ],
     io:format("way ~s~s~n", [name(Way), [io_lib:format(" ~.3f", [float(V)]) || V <- Values]]).
 
-%% In a round without anybody: of the last the first, of the first itself.
-alone(Way, What, #{nobody := First}) when Way =:= nobody; Way =:= nobody_again ->
-    maps:get(What, First);
-alone(_, What, #{nobody := First, nobody_again := Last}) ->
-    (maps:get(What, First) + maps:get(What, Last)) / 2.
-
 %% s of processor time beyond what the node would have taken.
-once(Way, What, Round) ->
-    #{cpu_ms := Ms, us := Us} = maps:get(What, maps:get(Way, Round)),
-    max(0, Ms / 1000 - Us * alone(Way, cpu, Round) / 1.0e8).
+once(What, #{pairs := Pairs} = Measured) ->
+    #{cpu_ms := Ms, us := Us} = maps:get(What, Measured),
+    max(0, Ms / 1000 - Us * mean([maps:get(cpu, Rest) || {Rest, _} <- Pairs]) / 1.0e8).
 
 name({top, Top}) -> io_lib:format("top_~b", [Top]);
 name({top, Top, _}) -> io_lib:format("top_~b_dear", [Top]);
 name(Way) -> atom_to_list(Way).
 
-median(Values) ->
-    Sorted = lists:sort(Values),
-    N = length(Sorted),
-    (lists:nth((N + 1) div 2, Sorted) + lists:nth(N div 2 + 1, Sorted)) / 2.
+mean(Values) ->
+    lists:sum(Values) / length(Values).
+
+standard_error(Values) ->
+    Mean = mean(Values),
+    N = length(Values),
+    math:sqrt(lists:sum([(V - Mean) * (V - Mean) || V <- Values]) / max(1, N - 1) / N).
 
 us() ->
     erlang:monotonic_time(microsecond).

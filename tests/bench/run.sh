@@ -51,10 +51,10 @@ done
 # Rounds are interleaved: every way is measured once in each.
 if [ -n "$quick" ]; then
     wanted=100000 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4 flame_rounds=3 flame_rates=1 flame_window=10
-    days=40 views=5 people_rounds=1 people_seconds=5 sample_rounds=1 sample_seconds=3
+    days=40 views=5 people_rounds=1 people_seconds=5 sample_pairs=2 sample_seconds=1
 else
     wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
-    days=730 views=20 people_rounds=3 people_seconds=10 sample_rounds=5 sample_seconds=4
+    days=730 views=20 people_rounds=3 people_seconds=10 sample_pairs=10 sample_seconds=2
 fi
 clients=8
 
