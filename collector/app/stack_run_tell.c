@@ -154,6 +154,7 @@ void stack_runs_json(const struct stack_runs *runs, struct json *j) {
             json_key_text(j, "node", r->profile.head.node);
             json_key_text(j, "name", r->profile.head.name);
             json_key_text(j, "label", r->profile.head.label);
+            json_key_text(j, "trigger", r->profile.head.trigger);
             json_key_int(j, "since_s", r->started / SECOND_NS);
             json_key(j, "stands");
             json_bool(j, stands(r));
@@ -225,6 +226,9 @@ void stack_run_put_settings(struct profile_head *head, struct control_map messag
     json_key_text(&j, FIELD_BY, word);
     if (slice_s > 0) {
         json_key_int(&j, FIELD_SLICE_S, slice_s);
+    }
+    if (head->trigger[0]) {
+        json_key_text(&j, FIELD_TRIGGER, head->trigger);
     }
     json_close(&j, '}');
     snprintf(head->settings, sizeof head->settings, "%.*s", b.failed ? 2 : (int)b.len,

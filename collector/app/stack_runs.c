@@ -122,7 +122,7 @@ static void take_out(struct stack_runs *runs, struct stack_run **at) {
 
 const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *shim,
                             struct control_map message, const struct stack_asker *asker) {
-    struct slice name = slice_text(""), label = slice_text("");
+    struct slice name = slice_text(""), label = slice_text(""), trigger = slice_text("");
     int64_t slice_s = 0;
     control_get_int(message, FIELD_SLICE_S, &slice_s);
     const char *why = refusal(runs, shim->link, slice_s > 0);
@@ -144,8 +144,10 @@ const char *stack_run_begin(struct stack_runs *runs, const struct flame_shim *sh
     head->kind = PROFILE_SAMPLES;
     control_get_text(message, FIELD_NAME, &name);
     control_get_text(message, FIELD_LABEL, &label);
+    control_get_text(message, FIELD_TRIGGER, &trigger);
     names_clean(name.len > 0 ? name : label, head->name, sizeof head->name);
     names_clean(label, head->label, sizeof head->label);
+    names_clean(trigger, head->trigger, sizeof head->trigger);
     snprintf(head->node, sizeof head->node, "%s", pipeline_node_name(shim->node));
     snprintf(head->otp, sizeof head->otp, "%s", shim->otp);
     stack_run_put_settings(head, message, r->slice_s);

@@ -190,6 +190,7 @@ static void mark_profile(struct json *j, const struct profile_line *line) {
     json_key_text(j, "node", h->node);
     json_key_text(j, "text", h->name);
     json_key_text(j, "label", h->label);
+    json_key_text(j, "trigger", h->trigger);
     json_close(j, '}');
 }
 

@@ -12,7 +12,9 @@
     "SELECT p.id, kind, p.name, n.name, begin_ns, end_ns, settings, requests, incomplete, others, " \
     "unseen, refused, processes, messages, losses, duration_ns, parallel_ns, missing_ns, p.cut, "   \
     "rows, bytes, functions, stood_ns, tiers_rested, otp, asleep_in_self, gc_in_self, "             \
-    "coalesce(s.looks + s.unchanged, 0), p.label FROM profile_rows AS p JOIN node_names AS n "      \
+    "coalesce(s.looks + s.unchanged, 0), p.label, "                                                 \
+    "CASE WHEN json_valid(settings) THEN json_extract(settings, '$.trigger') END "                  \
+    "FROM profile_rows AS p JOIN node_names AS n "                                                  \
     "ON n.id = p.node_id LEFT JOIN profile_sampled_rows AS s ON s.profile_id = p.id "
 
 enum {
@@ -37,7 +39,8 @@ enum {
     ASLEEP_IN_SELF,
     GC_IN_SELF,
     LOOKS,
-    LABEL
+    LABEL,
+    TRIGGER
 };
 
 static const char *text(sqlite3_stmt *from, int column) {
@@ -65,6 +68,7 @@ static void read_line(sqlite3_stmt *from, struct profile_line *out) {
     names_clean(slice_text(text(from, NODE)), h->node, sizeof h->node);
     names_clean(slice_text(text(from, SETTINGS)), h->settings, sizeof h->settings);
     names_clean(slice_text(text(from, LABEL)), h->label, sizeof h->label);
+    names_clean(slice_text(text(from, TRIGGER)), h->trigger, sizeof h->trigger);
     h->begin_ns = within(sqlite3_column_int64(from, BEGIN), 0, LATEST);
     h->end_ns = within(sqlite3_column_int64(from, END), h->begin_ns, LATEST);
     struct profile_counts *c = &out->counts;

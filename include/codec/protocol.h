@@ -71,9 +71,9 @@
 //                     label, which begins when the shim has been told full
 //     full_missed     id, processes [{pid, name}]: the answer to full_more, those that had no flag
 //     full_named      id, processes [{pid, name}]: the answer to full_names, those that are there
-//     stacks          name, label, and the fields of stacks below but id: the node itself wants its
-//                     stacks sampled, one at a time, and beside it one with slice_s; answered by
-//                     stacks_kept
+//     stacks          name, label, trigger (that began it, or empty), and the fields of stacks
+//                     below but id: the node itself wants its stacks sampled, one at a time, and
+//                     beside it one with slice_s; answered by stacks_kept
 //     stacks_started  id, at, text (for people, or empty): stack sampling has begun
 //     stacks_taken    id, at, bytes (sample_records.h), and since it began: samples, unchanged,
 //                     unanswered, held_ms, late_ms, cost_us; processes: that it looks at now

@@ -155,8 +155,9 @@ marked() { get "/api/v1/series?last=600" >"$scratch/answer" && sqlite3 :memory: 
   json_each(readfile('$scratch/answer'), '\$.marks') WHERE value ->> 'text' LIKE 'the trigger <b>slow: http took %'"; }
 kept() { [ "$(marked "value ->> 'of'")" = samples ]; }
 wait_for 60 "its profile is marked in charts" kept
-is "$(marked "value ->> 'label' || '|' || (value ->> 'node') || '|' || (value ->> 'at_s' - (value ->> 'from_s') BETWEEN 1 AND 60)")" \
-  "<b>slow|$node|1" "with its label, its node, and when it ran"
+is "$(marked "printf('%s|%s|%s|%d', value ->> 'label', value ->> 'trigger', value ->> 'node',
+  value ->> 'at_s' - (value ->> 'from_s') BETWEEN 1 AND 60)")" \
+  "<b>slow|<b>slow|$node|1" "with its label, its trigger, its node, and when it ran"
 order "nodes/$node/triggers/remove" '{"name":"<b>slow"}'
 is "$code|$(json '$.text')|$(named '<b>slow' name)" "200|the trigger <b>slow is removed|" "it is removed"
 order "nodes/$node/triggers/remove" '{"name":"<b>slow"}'

@@ -28,6 +28,7 @@ sees() { # TRIGGER LEAST: its value
   [ -n "$value" ] && [ "${value%.*}" -ge "$2" ]
 }
 profiles() { sql "SELECT count(*) FROM profiles WHERE kind = 'samples'"; }
+begun_by() { sql "SELECT settings ->> 'trigger', name FROM profiles WHERE id = $1"; } # PROFILE
 label() { sql "SELECT label FROM profile_rows WHERE id = $1"; } # PROFILE
 kept() { [ "$(profiles)" -ge "$1" ]; }
 events() { # of the node, to history.txt
@@ -47,7 +48,7 @@ start_collector
 start_shop "$name"
 cat >"$scratch/config" <<END2
 [{tier_config, [{http, {shop_http, handle_request, 2}}]},
- {triggers, [{tier_p99, http, {above_ms, 0.001}, #{for => 0, name => slow, sample => #{seconds => 2}}},
+ {triggers, [{tier_p99, http, {above_ms, 0.001}, #{for => 0, name => slow, sample => #{seconds => 2, name => "rush hour"}}},
              {memory, {above, 1 bsl 50}}]}].
 END2
 start_tracing "$name" "$scratch/config"
@@ -58,7 +59,7 @@ says '^ *slow +1\.0 µs +0 s +- +10 min +0 +any time'
 says '^ *memory +'
 load --clients 2 --requests 20 || fail "the load failed"
 wait_for 60 "calls of a tier begin a run" kept 1
-has <(sql "SELECT name FROM profiles WHERE id = 1") '^the trigger slow: http took ' "its name tells why"
+is "$(begun_by 1)" "slow|rush hour" "its settings tell the trigger, and it has the name that was wanted"
 is "$(label 1)" slow "it is labelled with the trigger's name"
 ended() { events; grep -q 'the trigger slow: profile 1' "$scratch/history.txt"; }
 wait_for 30 "its end is told" ended

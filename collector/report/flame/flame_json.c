@@ -21,6 +21,7 @@ static void put_profile(struct json *j, int64_t id, const struct profile_head *h
     json_key_text(j, "kind", h->kind == PROFILE_FULL ? "full" : "samples");
     json_key_text(j, "name", h->name);
     json_key_text(j, "label", h->label);
+    json_key_text(j, "trigger", h->trigger);
     json_key_text(j, "node", h->node);
     json_key_text(j, "started_at", text_time_format(h->begin_ns, true, started));
     json_key_int(j, "duration_ms", (h->end_ns - h->begin_ns) / 1000000);

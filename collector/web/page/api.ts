@@ -21,14 +21,14 @@ export type Table = {
 export type Tier = { name: string; self_us: Values; wait_us: Values; async_us: Values; waiting_us: Values };
 export type Mark = {
   at_s: number; kind: string; amount: number; text?: string; node?: string | null;
-  of?: string; from_s?: number; label?: string; // of a profile, as which it ends
+  of?: string; from_s?: number; label?: string; trigger?: string; // of a profile, as which it ends
 };
 export type Trigger = {
   name: string; trigger: string; tier?: string; above: number; for_ms: number; high_water: boolean; every_ms: number; seconds: number; hz: number;
   label: string; began: number; again_ms: number; value?: number; process?: string;
 };
 /** A run of stack sampling that goes on now. */
-export type RunNow = { node: string; name: string; label: string; since_s: number; stands: boolean };
+export type RunNow = { node: string; name: string; label: string; trigger: string; since_s: number; stands: boolean };
 export type Series = {
   start_s: number; step_s: number; resolution_s: number; count: number; requests: Values; errors: Values; mean_us: Values;
   p50_us: Values; p90_us: Values; p99_us: Values; max_us: Values; uncovered_us: Values; waiting_us: Values; parallel_us: Values;
@@ -48,7 +48,8 @@ export type Slow = {
   profiles: { id: number; ended_at: string; requests: number }[];
 };
 export type Profile = {
-  id: number; kind: string; name: string; label: string; node: string; started_at: string; duration_ms: number; requests: number;
+  id: number; kind: string; name: string; label: string; trigger: string; node: string; started_at: string; duration_ms: number;
+  requests: number;
   looks: number; // of samples
 };
 export type Piece = { id: number; from_ms: number; until_ms: number };

@@ -6,7 +6,7 @@ import { hatching, mix, tierClass, tierColour, variable } from "./colours";
 import { type Child, h } from "./dom";
 import { pinsOf } from "./notes";
 import { count, duration, plain, rate, rounds, span } from "./numbers";
-import { isTriggered, profilesOf, Strip } from "./strip";
+import { profilesOf, Strip, what, whatNow } from "./strip";
 import { drawDots, drawLine, drawMarks, drawStack, drawUntrusted, type Pin, Plot, stepName, TimeAxis } from "./plot";
 import { moment } from "./times";
 
@@ -35,15 +35,15 @@ export function markText(m: Mark): string {
 function placeOf(m: Mark, step_s: number): number | null {
   return m.kind === "note" ? m.at_s
     : m.kind !== "profile" ? m.at_s + step_s / 2
-    : m.of !== "samples" ? m.at_s : isTriggered(m.text ?? "") ? m.from_s ?? null : null;
+    : m.of !== "samples" ? m.at_s : m.trigger ? m.from_s ?? null : null;
 }
 
 /** What triggers began, as links to its profile, or to the node where it goes on. */
 function triggered(marks: Mark[], now: RunNow[]): Pin[] {
-  return [...profilesOf(marks).filter(m => isTriggered(m.text)).map(m =>
-    ({ at: m.from_s, what: "Trigger", title: `${moment(m.from_s, true)} ${m.text} (${m.node})`, href: hrefOf({ profile: m.amount, view: "", sort: "" }) })),
-    ...now.filter(r => isTriggered(r.name)).map(r =>
-      ({ at: r.since_s, what: "Trigger", title: `${moment(r.since_s, true)} ${r.name} (${r.node})`, href: hrefOf({ view: "nodes", nodes: [r.node] }) }))];
+  return [...profilesOf(marks).filter(m => m.trigger).map(m =>
+    ({ at: m.from_s, what: "Trigger", title: `${moment(m.from_s, true)} ${what(m)} (${m.node})`, href: hrefOf({ profile: m.amount, view: "", sort: "" }) })),
+    ...now.filter(r => r.trigger).map(r =>
+      ({ at: r.since_s, what: "Trigger", title: `${moment(r.since_s, true)} ${whatNow(r)} (${r.node})`, href: hrefOf({ view: "nodes", nodes: [r.node] }) }))];
 }
 
 const largest = (values: (number | null)[]): number => values.reduce<number>((most, v) => Math.max(most, v ?? 0), 0);
@@ -125,7 +125,7 @@ export class Charts {
   private markTimes(s: Series): number[] {
     const seen = new Set(s.marks.map(m => `${m.kind} ${m.at_s}`));
     return [...s.marks.filter(m => markText(m) !== "" && !(m.kind.endsWith("_ms") && seen.has(`${m.kind} ${m.at_s - s.step_s}`)))
-      .map(m => placeOf(m, s.step_s)).filter((at): at is number => at !== null), ...this.now.filter(r => isTriggered(r.name)).map(r => r.since_s)];
+      .map(m => placeOf(m, s.step_s)).filter((at): at is number => at !== null), ...this.now.filter(r => r.trigger).map(r => r.since_s)];
   }
 
   private layers(s: Series): Layer[] {

@@ -10,7 +10,6 @@ import { HeatMap, type Part, partName, type Parts } from "./heat";
 import { looked } from "./lists";
 import type { Shown } from "./shown";
 import { failed } from "./states";
-import { isTriggered } from "./strip";
 import { moment, secondsOf } from "./times";
 
 const OTHERS = 100, DAY_S = 86400;
@@ -28,7 +27,7 @@ function partOf(from: string | undefined, until: string | undefined, length: num
 /** The way to all that a sampler made, up to its end. */
 function dayOf(own: Profile | undefined): HTMLElement | null {
   const end = own ? Math.ceil(secondsOf(own.started_at) + own.duration_ms / 1000) : 0;
-  return own && own.label && !isTriggered(own.name) ? h("a", { href: hrefOf({ view: "samples", nodes: [own.node], label: own.label, from: end - DAY_S,
+  return own && own.label && !own.trigger ? h("a", { href: hrefOf({ view: "samples", nodes: [own.node], label: own.label, from: end - DAY_S,
     until: end, profile: 0, before: 0 }) }, `a day of “${own.label}”`) : null;
 }
 

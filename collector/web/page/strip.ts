@@ -9,35 +9,37 @@ import { moment, stretch } from "./times";
 const LANES = 4;
 const LEAST = 0.012; // of the axis, that a bar takes at least
 
-export type ProfileMark = Mark & { from_s: number; node: string; text: string; label: string; of: "samples" | "full" };
+export type ProfileMark = Mark & { from_s: number; node: string; text: string; label: string; trigger: string; of: "samples" | "full" };
 type Bar = { from: number; until: number; kind: string; title: string; href: string; same: string; lane: number; count: number };
 
 export function profilesOf(marks: Mark[]): ProfileMark[] {
   return marks.filter((m): m is ProfileMark => m.kind === "profile" && typeof m.from_s === "number");
 }
 
-/** Whether a trigger began it: its name tells so. */
-export function isTriggered(name: string): boolean {
-  return /^the trigger [^:]+: /.test(name);
+/** What began it, and why; or what it is called. */
+export function what(m: { of: string; text: string; trigger: string }): string {
+  const named = m.text ? ` “${m.text}”` : "";
+  return !m.trigger ? `${m.of === "samples" ? "Samples of stacks" : "Full trace"}${named}`
+    : m.text.startsWith(`the trigger ${m.trigger}: `) ? m.text : `the trigger ${m.trigger}${named}`;
 }
 
-function what(m: { of: string; text: string }): string {
-  return isTriggered(m.text) ? m.text : `${m.of === "samples" ? "Samples of stacks" : "Full trace"}${m.text ? ` “${m.text}”` : ""}`;
+export function whatNow(r: RunNow): string {
+  return what({ of: "samples", text: r.name, trigger: r.trigger });
 }
 
-function kindOf(of: string, name: string): string {
-  return of === "full" ? "full" : isTriggered(name) ? "triggered" : "sampled";
+function kindOf(of: string, trigger: string): string {
+  return of === "full" ? "full" : trigger ? "triggered" : "sampled";
 }
 
 function barOf(m: ProfileMark): Bar {
-  return { from: m.from_s, until: Math.max(m.from_s, m.at_s), kind: kindOf(m.of, m.text), lane: 0, count: 1,
+  return { from: m.from_s, until: Math.max(m.from_s, m.at_s), kind: kindOf(m.of, m.trigger), lane: 0, count: 1,
            title: `${what(m)}, ${stretch(m.from_s, Math.max(m.from_s, m.at_s), true)}, ${m.node}: profile ${m.amount}`,
-           href: hrefOf({ profile: m.amount, view: "", sort: "" }), same: JSON.stringify([m.node, m.label, m.of, isTriggered(m.text)]) };
+           href: hrefOf({ profile: m.amount, view: "", sort: "" }), same: JSON.stringify([m.node, m.label, m.of, m.trigger]) };
 }
 
 function barNow(r: RunNow, until: number): Bar {
-  return { from: r.since_s, until, kind: `${kindOf("samples", r.name)} now`, lane: 0, count: 1, same: JSON.stringify([r.node, r.since_s]),
-           title: `${what({ of: "samples", text: r.name })}, since ${moment(r.since_s, true)}, ${r.node}: goes on now`,
+  return { from: r.since_s, until, kind: `${kindOf("samples", r.trigger)} now`, lane: 0, count: 1, same: JSON.stringify([r.node, r.since_s]),
+           title: `${whatNow(r)}, since ${moment(r.since_s, true)}, ${r.node}: goes on now`,
            href: hrefOf({ view: "nodes", nodes: [r.node], profile: 0 }) };
 }
 

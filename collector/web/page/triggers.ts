@@ -7,7 +7,6 @@ import { type Child, fill, h } from "./dom";
 import { figure } from "./format";
 import { count, duration, plain, span } from "./numbers";
 import type { Ask } from "./orders";
-import { isTriggered } from "./strip";
 import { moment, secondsOf } from "./times";
 
 /** What it can be about: in words, the unit of its limit, and how many of what is sent that is. */
@@ -71,7 +70,7 @@ export class Triggers {
     const { triggers } = await get<{ triggers: Trigger[] }>(this.at(""), {}, this.gone);
     const began = triggers.reduce((sum, t) => sum + t.began, 0);
     // a run has its profile when it is over
-    if (began > 0 && (began !== this.began || this.profiles.filter(p => isTriggered(p.name)).length < began)) {
+    if (began > 0 && (began !== this.began || this.profiles.filter(p => p.trigger).length < began)) {
       this.profiles = (await get<{ profiles: Profile[] }>("profiles", { node: this.name, most: MOST_PROFILES }, this.gone)).profiles;
     }
     this.began = began;
@@ -124,10 +123,9 @@ export class Triggers {
               runs.length === 0 ? t.began > 0 ? "no profile yet" : "–" : ""], [runs.map(p => p.id), left > 0]]];
   }
 
-  // By its name and what its name begins with; one of the same name before it may have begun older ones.
+  // One of the same name before it may have begun older ones.
   private runsOf(t: Trigger): Profile[] {
-    return this.profiles.filter(p => p.kind === "samples" && p.label === t.label
-      && (isTriggered(p.name) ? p.name.startsWith(`the trigger ${t.name}: `) : true)).slice(0, t.began);
+    return this.profiles.filter(p => p.trigger === t.name).slice(0, t.began);
   }
 
   private async change(command: string, body: Record<string, string | number | boolean>): Promise<void> {

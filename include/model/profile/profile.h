@@ -64,6 +64,7 @@ struct profile_head {
     char name[PROFILE_TEXT_BYTES]; // what it was asked for by; may be empty
     // of those that come by themselves, which have room of their own; else empty
     char label[PROFILE_TEXT_BYTES];
+    char trigger[PROFILE_TEXT_BYTES]; // that began it; empty: none did. It is one of the settings
     char node[PROFILE_TEXT_BYTES];
     int64_t begin_ns, end_ns;              // since 1970 UTC
     char settings[PROFILE_SETTINGS_BYTES]; // a JSON object: what was asked for

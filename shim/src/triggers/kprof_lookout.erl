@@ -186,7 +186,7 @@ put_trigger(T, #s{triggers = Triggers} = S) ->
 begin_run(T, Value, #s{sample = Sample} = S) ->
     #{name := Name, sample := #{seconds := Seconds} = Wanted} = Spec = kprof_trigger:spec(T),
     Why = unicode:characters_to_binary(why(Spec, Value, S)),
-    Named = Wanted#{name := name(maps:get(name, Wanted), Why)},
+    Named = Wanted#{name := name(maps:get(name, Wanted), Why), trigger => Name},
     Pid = spawn_link(fun() -> exit({sampled, Sample(Named)}) end),
     Text = io_lib:format("~ts: stacks are sampled for ~b s", [Why, Seconds]),
     put_trigger(kprof_trigger:begun(now_ms(), T), S#s{

@@ -276,7 +276,7 @@ static void beside(void **state) {
     assert_int_equal(runs.standing, 1);
     told_to_page("");
     says(stack_run_started, &link, sent_id, 0, nothing());
-    told_to_page("\"node\":\"shop@h\",\"name\":\"always\",\"label\":\"always\",");
+    told_to_page("\"node\":\"shop@h\",\"name\":\"always\",\"label\":\"always\",\"trigger\":\"\",");
     stack_run_lost(&runs, &link);
     told_to_page("");
     written(0);
