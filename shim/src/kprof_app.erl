@@ -118,6 +118,7 @@ modules() ->
         kprof_sampled,
         kprof_sampler,
         kprof_sampler_clock,
+        kprof_sampler_loop,
         kprof_sampler_pace,
         kprof_sampling,
         kprof_life,

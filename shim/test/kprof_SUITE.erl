@@ -1797,7 +1797,7 @@ sampler_processes(Peer) ->
      || P <- call(Peer, erlang, processes, []),
         {current_stacktrace, Stack} <- [call(Peer, erlang, process_info, [P, current_stacktrace])],
         {M, _, _, _} <- [lists:last([{none, none, 0, []} | Stack])],
-        lists:member(M, [kprof_sampler, kprof_asker, kprof_depth, kprof_sampler_clock])
+        lists:member(M, [kprof_sampler_loop, kprof_asker, kprof_depth, kprof_sampler_clock])
     ].
 
 %% One run at a time; who is named must be there; an application is one's own processes.
@@ -1889,7 +1889,7 @@ stacks_killed(Config) ->
             ]
         end
     end,
-    Kill(1, Of(kprof_sampler)),
+    Kill(1, Of(kprof_sampler_loop)),
     ?assertMatch(#{<<"reason">> := <<"error">>}, wait_stacks(Config, <<"stacks_stopped">>, 1)),
     Kill(2, Of(kprof_asker)),
     Kill(3, Of(kprof_sampler_clock)),

@@ -72,7 +72,7 @@ wait_for 60 "and is kept" slices $((before + 1))
 
 # -- who samples dies: all is as before, and the run is told to be over -----------------------------------------------------
 is "$(target_eval "$node" '[Pid] = [P || P <- processes(),
-    {_, {kprof_sampler, next, 1}} <- [process_info(P, current_function)]], exit(Pid, kill), ok.')" ok "the sampler is killed"
+    {_, {kprof_sampler_loop, next, 1}} <- [process_info(P, current_function)]], exit(Pid, kill), ok.')" ok "the sampler is killed"
 killed() { grep -q 'stacks are sampled no longer, for ever: .*the sampler ended' "$collector_log"; }
 wait_for 15 "the log says so" killed
 is "$(depth_of_stacks)" "$depth" "stacks are as deep as they were"

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Processes that ask others how they are. Who asks a running process waits until that handles
 %% its signals, 65 to 115 µs as a rule, but for as long as native code takes where it runs that; and
-%% there is no way to ask without waiting, not even for the status. So {@link kprof_sampler} asks
-%% nobody by itself. It gives what is to be asked to askers, which write down where they stand, and
-%% goes on with another one when one stands still.
+%% there is no way to ask without waiting, not even for the status. So {@link kprof_sampler_loop}
+%% asks nobody by itself. It gives what is to be asked to askers, which write down where they stand,
+%% and goes on with another one when one stands still.
 %%
 %% Askers and the sampler have priority high. The VM handles the signal of who asks with the asker's
 %% priority, if that is higher than that of who is asked; else an answer waits in the run queue
