@@ -7,7 +7,7 @@
 unanswered_test_() ->
     ?_test(begin
         Stuck = spawn(fun kprof_sampler_tests:in_native_code/0),
-        ?assertEqual(75.0, kprof_sample_cost:most_wake(kprof_sample_cost:new([Stuck]))),
+        ?assertEqual(112.5, kprof_sample_cost:most_wake(kprof_sample_cost:new([Stuck]))),
         exit(Stuck, kill)
     end).
 
