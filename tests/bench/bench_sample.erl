@@ -22,7 +22,7 @@
 -define(EVERY_MS, 5000).
 -define(SETTLE_MS, 3000).
 %% of a stretch, which is not measured
--define(TURN_MS, 300).
+-define(TURN_MS, 200).
 -define(COMES_MS, 5000).
 -define(HANGS_MS, 120000).
 

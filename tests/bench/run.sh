@@ -48,13 +48,13 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$parts" ] || parts='capture calls shop page flame sample'
 
-# Rounds are interleaved: every way is measured once in each.
+# Rounds are interleaved: every way is measured once in each. A pair is a stretch of work beside one of rest (bench_sample.erl).
 if [ -n "$quick" ]; then
     wanted=100000 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4 flame_rounds=3 flame_rates=1 flame_window=10
-    days=40 views=5 people_rounds=1 people_seconds=5 sample_pairs=2 sample_seconds=1
+    days=40 views=5 people_rounds=1 people_seconds=5 sample_pairs=3 sample_seconds=1
 else
     wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
-    days=730 views=20 people_rounds=3 people_seconds=10 sample_pairs=10 sample_seconds=2
+    days=730 views=20 people_rounds=3 people_seconds=10 sample_pairs=30 sample_seconds=1
 fi
 clients=8
 

@@ -48,9 +48,8 @@ enum {
     "  --registered NAME       at this process instead; may be given more than once\n"             \
     "  --pid PID       likewise, such as '<0.123.0>'\n"                                            \
     "  --application APP       at all of this application\n"                                       \
-    "  --budget PERCENT        use so much of one processor at most, by its own count, else\n"     \
-    "                  look less often; the node's processor time rises by more\n"                 \
-    "                  (default: 2%)\n"
+    "  --budget PERCENT        use so much of one processor at most, as it counts that itself,\n"  \
+    "                  else look less often (default: 2%)\n"
 
 #define RUN_WAY_HELP                                                                                    \
     "Into a node that no collector's trace is in kprof is loaded for as long as this takes, as kprof\n" \
