@@ -127,6 +127,9 @@ kept(Port, Paths) ->
         P
      || Other <- erlang:ports(),
         inet:peername(Other) =:= {ok, Name},
+        % a connection to somewhere else may come from the same port
+        {ok, {_, At}} <- [inet:sockname(Other)],
+        At =:= Port,
         {connected, P} <- [erlang:port_info(Other, connected)]
     ],
     Held =
