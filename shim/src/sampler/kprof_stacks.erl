@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Sampling of stacks as a trace sees it: the collector wants a run, and gets its batches and
-%% its end. {@link kprof_sampler} is the process that looks; this is what its owner does, who alone
-%% sends to the collector. A run goes on while the control connection is there, whether anything is
-%% traced or not. There is one at a time, and beside it one that stands for ever.
+%% its end. {@link kprof_sampler_loop} is the process that looks; this is what its owner does, who
+%% alone sends to the collector. A run goes on while the control connection is there, whether
+%% anything is traced or not. There is one at a time, and beside it one that stands for ever.
 -module(kprof_stacks).
 
 -export([new/0, wanted/3, stop/2, anew/2, event/3, ended/4, close/2, lost/1, processes/1]).

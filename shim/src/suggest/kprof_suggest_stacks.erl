@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What the busiest processes of this node do, in a few seconds: their stacks, counted. It uses
-%% what {@link kprof_sampler} uses, so a process that does not answer is left alone, and takes a
-%% tenth of one processor at most while it chooses the processes, a twentieth while it looks at
+%% what {@link kprof_sampler_loop} uses, so a process that does not answer is left alone, and takes
+%% a tenth of one processor at most while it chooses the processes, a twentieth while it looks at
 %% them. The caller's heap bounds its memory.
 -module(kprof_suggest_stacks).
 
