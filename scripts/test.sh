@@ -75,6 +75,24 @@ trap '[ -z "$epmd" ] || epmd -kill >/dev/null 2>&1 || true' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
+# Says once more, behind ctest's long output, how what each failed test said ended, without colours.
+say_failed() {
+  local log=$1/LastTest.log name
+  [ -s "$1/LastTestsFailed.log" ] || return 0
+  while IFS=: read -r _ name; do
+    printf '\n%s failed. The end of what it said (all of it is in %s):\n' "$name" "$log"
+    awk -v begin="Testing: $name" '
+      substr($0, length($0) - length(begin)) == " " begin { within = 1; said = lines = 0 }
+      within && !said && /^-+$/ { said = 1; lines = 0; next }
+      within && /<end of output>$/ { sub(/<end of output>$/, ""); last = 1 }
+      within && NF { line[++lines] = $0 }
+      last { within = last = 0 }
+      END { for (i = lines > 25 ? lines - 24 : 1; i <= lines; i++) print "  " line[i] }
+    ' "$log" | sed 's/\x1b\[[0-9;]*m//g'
+  done < "$1/LastTestsFailed.log"
+}
+
 status=0
 ctest "${run[@]}" "$@" </dev/null || status=1
+[ "$status" = 0 ] || say_failed "$dir/Testing/Temporary"
 exit "$status"
