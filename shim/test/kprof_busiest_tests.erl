@@ -3,7 +3,8 @@
 -include("patient.hrl").
 
 %% What changed most counts; in the first scan what there is; where nothing changes, the largest.
-ranks_test() ->
+ranks_test_() -> {timeout, 300, fun ranks_case/0}.
+ranks_case() ->
     [A, B, C, D] = Pids = processes(4),
     B0 = kprof_busiest:new(message_queue_len, 2, any, []),
     First = scan([{A, 5}, {B, 1000}, {C, 30}, {D, 0}], B0),
@@ -15,7 +16,8 @@ ranks_test() ->
     ends(Pids).
 
 %% Who has ended is forgotten some time, and those who are there are not.
-ended_test() ->
+ended_test_() -> {timeout, 300, fun ended_case/0}.
+ended_case() ->
     [A] = processes(1),
     Many = [spawn(fun() -> ok end) || _ <- lists:seq(1, 3 * length(processes()) + 2000)],
     B0 = kprof_busiest:new(memory, 1, any, []),
@@ -36,7 +38,8 @@ tables() ->
     ]).
 
 %% Who does not answer is busy, by reductions.
-silent_test() ->
+silent_test_() -> {timeout, 300, fun silent_case/0}.
+silent_case() ->
     [A, B] = Pids = processes(2),
     Silent = fun(By) ->
         Busiest = kprof_busiest:begin_scan(kprof_busiest:new(By, 1, any, [])),
@@ -49,7 +52,8 @@ silent_test() ->
     ends(Pids).
 
 %% Who answers after all is chosen once, and so looked at once where others are.
-late_test() ->
+late_test_() -> {timeout, 300, fun late_case/0}.
+late_case() ->
     [A, B] = Pids = processes(2),
     B0 = kprof_busiest:begin_scan(kprof_busiest:new(reductions, 3, any, [])),
     Late = kprof_busiest:measured([{A, {5}}, {B, {7}}], kprof_busiest:silent(B, B0)),
@@ -57,7 +61,8 @@ late_test() ->
     ends(Pids).
 
 %% All are seen but its own, in slices of 200 at most; who came meanwhile may be.
-slices_test() ->
+slices_test_() -> {timeout, 300, fun slices_case/0}.
+slices_case() ->
     Pids = processes(1000),
     Own = lists:sublist(Pids, 10),
     Slices = slices(kprof_busiest:begin_scan(kprof_busiest:new(memory, 5, any, Own))),
@@ -75,7 +80,8 @@ slices(B0) ->
     end.
 
 %% What is asked of them: all four, without a process being told anything by a short answer.
-measures_test() ->
+measures_test_() -> {timeout, 300, fun measures_case/0}.
+measures_case() ->
     Full = spawn_link(fun() ->
         receive
             stop -> ok

@@ -35,7 +35,8 @@ put_back(End) ->
     Pid ! stop.
 
 %% What somebody else has set meanwhile stays.
-theirs_test() ->
+theirs_test_() -> {timeout, 300, fun theirs_case/0}.
+theirs_case() ->
     Depth = kprof_depth:deepen([self()]),
     64 = set(20),
     ok = kprof_depth:restore(Depth),

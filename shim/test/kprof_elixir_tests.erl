@@ -45,17 +45,20 @@ says(Clauses, A, B) ->
             {ask, Said}
     end.
 
-nil_test() ->
+nil_test_() -> {timeout, 300, fun nil_case/0}.
+nil_case() ->
     ?assertEqual(undefined, says([], a, b)),
     ?assertEqual(nil, says([{clause, 1, [arguments(var(x), var('_'))], [], [var(x)]}], nil, b)).
 
-dot_test() ->
+dot_test_() -> {timeout, 300, fun dot_case/0}.
+dot_case() ->
     Clauses = [{clause, 1, [arguments(var(x), var('_'))], [], [dot(var(x), method)]}],
     ?assertEqual(<<"GET">>, says(Clauses, #{method => <<"GET">>}, b)),
     Nested = [{clause, 1, [arguments(var(x), var('_'))], [], [dot(dot(var(x), a), b)]}],
     ?assertEqual(17, says(Nested, #{a => #{b => 17}}, b)).
 
-head_test() ->
+head_test_() -> {timeout, 300, fun head_case/0}.
+head_case() ->
     Head = arguments(var(c), map([{route, var(r)}, {kind, atom(page)}, {more, var('_')}])),
     Clauses = [{clause, 1, [Head], [], [{tuple, 1, [dot(var(c), method), var(r)]}]}],
     Meta = #{route => <<"/a">>, kind => page, more => 1},
@@ -65,7 +68,8 @@ head_test() ->
      || Other <- [Meta#{kind := text}, maps:remove(more, Meta), [], page]
     ].
 
-named_test() ->
+named_test_() -> {timeout, 300, fun named_case/0}.
+named_case() ->
     Map = map([{'__struct__', atom(conn)}, {a, map([{b, var(b)}])}]),
     Head = arguments({match, 1, Map, var(c)}, var(x)),
     Guard = {op, 1, '>', var(b), {integer, 1, 3}},
@@ -74,20 +78,23 @@ named_test() ->
     ?assertEqual(undefined, says(Clauses, #{'__struct__' => conn, a => #{b => 3}, d => d}, x)).
 
 %% What no map_get says is left as it is, and asked for.
-kept_test() ->
+kept_test_() -> {timeout, 300, fun kept_case/0}.
+kept_case() ->
     Twice = [{clause, 1, [arguments(map([{a, var(x)}]), var(x))], [], [var(x)]}],
     ?assertEqual({ask, 1}, says(Twice, #{a => 1}, 1)),
     ?assertEqual({ask, undefined}, says(Twice, #{a => 1}, 2)),
     Inside = [{clause, 1, [arguments(map([{a, {tuple, 1, [var(x)]}}]), var('_'))], [], [var(x)]}],
     ?assertEqual({ask, 1}, says(Inside, #{a => {1}}, b)).
 
-text_test() ->
+text_test_() -> {timeout, 300, fun text_case/0}.
+text_case() ->
     ?assert(kprof_elixir:is_fn(<<"fn {a, b} -> a end">>)),
     ?assert(kprof_elixir:is_fn(<<"fn{a, b} -> a end">>)),
     ?assertNot(kprof_elixir:is_fn(<<"fun(_) -> a end">>)),
     ?assertNot(kprof_elixir:is_fn(<<"fn">>)).
 
-no_elixir_test() ->
+no_elixir_test_() -> {timeout, 300, fun no_elixir_case/0}.
+no_elixir_case() ->
     case code:ensure_loaded('Elixir.Code') of
         {module, _} ->
             ok;

@@ -259,7 +259,7 @@ unsampled_case() ->
 %% Calls at the same time have labels of their own, but for few: the kernel may take the processor
 %% away in between.
 concurrent_test_() ->
-    {timeout, 60, fun() ->
+    {timeout, 300, fun() ->
         Before = kprof_entry:count(),
         Tracer = self(),
         1 = erlang:trace_pattern(?ENTRY, kprof_entry:spec([{'_', [], x}], settings(1)), [local]),

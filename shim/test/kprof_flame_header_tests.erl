@@ -142,26 +142,38 @@ life(Test, Answer) ->
             life(Test, Answer);
         {kprof_flame_header, Else} ->
             Test ! {told, seq_trace:get_token(), Else},
+            life(Test, Answer);
+        {all_told, Test} ->
+            Test ! all_told,
             life(Test, Answer)
+    end.
+
+%% What this process has told so far has come back.
+all_told() ->
+    kprof_life ! {all_told, self()},
+    receive
+        all_told -> ok
     end.
 
 told() ->
     receive
         {told, Token, What} -> {Token, What}
-    after 5000 -> nothing
+    after 60000 -> nothing
     end.
 
 begins(Slots) ->
     kprof_flame_header:begins(Slots, fun(<<"x-flame">>) -> ?SECRET end, 77).
 
-%% A machine that stands still for 50 ms makes it late: then it asks again.
+%% A machine that stands still for 50 ms makes it late: then it asks again, once the next refusal
+%% may be told.
 begins_in_time(Slots, Again) ->
     case begins(Slots) of
         true ->
             ok;
         false when Again > 0 ->
             ?assertEqual([{[], 77}, {[], {gave_up, 77}}], [told_of_wait(), told_of_wait()]),
-            _ = timer:sleep(10),
+            _ = timer:sleep(1100),
+            all_told(),
             forget_messages(),
             begins_in_time(Slots, Again - 1)
     end.
@@ -193,6 +205,7 @@ refused_case() ->
         ?assertEqual({[], 77}, told()),
         % where the machine stood still meanwhile, it gave up
         Us < 50000 andalso ?assertEqual({[], {refused, "not now"}}, told()),
+        all_told(),
         forget_messages(),
         ?assertNot(kprof_flame_header:begins(Slots, fun(_) -> <<"true">> end, 77)),
         ?assertNot(kprof_flame_header:begins(Slots, fun(_) -> error(oops) end, 77)),

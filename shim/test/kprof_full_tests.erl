@@ -20,7 +20,8 @@ named(Texts) ->
     [{Text, unicode:characters_to_binary(Name)} || {Text, Name} <- kprof_full:named(Texts)].
 
 %% Registered names; else what a process began with, if that tells anything.
-named_test() ->
+named_test_() -> {timeout, 300, fun named_case/0}.
+named_case() ->
     {ok, Began} = proc_lib:start_link(?MODULE, init, [self()]),
     Spawned = spawn_link(?MODULE, waits, []),
     Fun = spawn_link(fun waits/0),
@@ -49,7 +50,8 @@ named_test() ->
     [Pid ! stop || Pid <- [Began, Spawned, Fun]].
 
 %% One whose dictionary is huge is asked in vain where all of it would be copied for that.
-huge_dictionary_test() ->
+huge_dictionary_test_() -> {timeout, 300, fun huge_dictionary_case/0}.
+huge_dictionary_case() ->
     {ok, Huge} = proc_lib:start_link(?MODULE, huge, [self()]),
     Name =
         case named([text(Huge)]) of
@@ -64,7 +66,8 @@ huge(Parent) ->
     init(Parent).
 
 %% It ends by itself when it has made too much.
-bounds_test() ->
+bounds_test_() -> {timeout, 300, fun bounds_case/0}.
+bounds_case() ->
     ?assertEqual(no, kprof_full:too_much({5000000, 500000000})),
     ?assertEqual("it had made 5 million messages", kprof_full:too_much({5000001, 1})),
     ?assertEqual("it had made 500 MB of messages", kprof_full:too_much({1, 500000001})).

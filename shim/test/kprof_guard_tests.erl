@@ -53,12 +53,14 @@ told(Tracer, Pattern, Look) ->
     end,
     ?assertEqual([], kprof_tracer:missing(Tracer, [Pattern])).
 
-reload_test() ->
+reload_test_() -> {timeout, 300, fun reload_case/0}.
+reload_case() ->
     guarded(fun(Tracer, Pattern, _) -> told(Tracer, Pattern, fun() -> ok end) end).
 
 %% While their owner sets others nothing is looked at; what a reload takes off then was so since the
 %% look before, not since all were set.
-reload_while_others_are_set_test() ->
+reload_while_others_are_set_test_() -> {timeout, 300, fun reload_while_others_are_set_case/0}.
+reload_while_others_are_set_case() ->
     guarded(fun(Tracer, Pattern, _) ->
         timer:sleep(50),
         ok = kprof_guard:update([Pattern, {{lists, seq, 2}, [{'_', [], []}]}]),

@@ -149,7 +149,7 @@ random_bytes_case() ->
 round_trip_test_() ->
     case code:ensure_loaded(proper) of
         {module, proper} ->
-            {timeout, 60, ?_assert(proper:quickcheck(property(), [{numtests, 300}, quiet]))};
+            ?_assert(proper:quickcheck(property(), [{numtests, 300}, quiet]));
         _ ->
             []
     end.

@@ -156,7 +156,8 @@ entry_case() ->
     ?assertEqual([{<<"a">>, {lists, nth, 2}, false}], Tiers([?TIERS, {entry, []}])).
 
 %% Its value travels unless one of both says that it shall not.
-entry_returns_test() ->
+entry_returns_test_() -> {timeout, 300, fun entry_returns_case/0}.
+entry_returns_case() ->
     Returns = fun(Options) ->
         {ok, #{tiers := Ts}} = kprof_options:check(Options),
         [{E, R} || #{entry := E, returns := R} <- Ts]
@@ -220,7 +221,8 @@ more_flags_case() ->
     ).
 
 %% What could kill the node is refused, with the reason, on the releases on which it could.
-unsafe_flags_test() ->
+unsafe_flags_test_() -> {timeout, 300, fun unsafe_flags_case/0}.
+unsafe_flags_case() ->
     Check = fun(Option) -> kprof_options:check([?TIERS, {Option, true}]) end,
     Refuses = fun(Option, Issue) ->
         {error, {unsafe_option, Option, _, _, {Issue, _}} = Why} = Check(Option),
@@ -241,7 +243,8 @@ unsafe_flags_test() ->
     end,
     Early orelse ?assertMatch({ok, #{flags := [running]}}, Check(trace_scheduling)).
 
-unsafe_versions_test() ->
+unsafe_versions_test_() -> {timeout, 300, fun unsafe_versions_case/0}.
+unsafe_versions_case() ->
     All = [
         [13, 0],
         [13, 1, 5],

@@ -6,7 +6,8 @@
 -define(PPM, 20000).
 
 %% A second's time is worth 20 ms. Of what is not used a quarter of a second's is kept.
-refill_test() ->
+refill_test_() -> {timeout, 300, fun refill_case/0}.
+refill_case() ->
     B0 = kprof_sample_budget:new(?PPM, 0),
     Spent = kprof_sample_budget:spend(other, 5000.0, B0),
     ?assertNot(kprof_sample_budget:may(look, Spent)),
@@ -20,13 +21,15 @@ refill_test() ->
     ?assertEqual(5000, kprof_sample_budget:cost(Some)).
 
 %% What was used beyond is owed.
-owed_test() ->
+owed_test_() -> {timeout, 300, fun owed_case/0}.
+owed_case() ->
     B = kprof_sample_budget:spend(other, 25000.0, kprof_sample_budget:new(?PPM, 0)),
     ?assertNot(kprof_sample_budget:may(look, kprof_sample_budget:refill(999000, B))),
     ?assert(kprof_sample_budget:may(look, kprof_sample_budget:refill(1001000, B))).
 
 %% It learns what a look costs: where each costs 10 µs, 2000 a second are left of however many.
-affords_test() ->
+affords_test_() -> {timeout, 300, fun affords_case/0}.
+affords_case() ->
     {Looks, _} = lists:foldl(
         fun(Tick, {Sum, B0}) ->
             B = kprof_sample_budget:refill(Tick * 10000, B0),
@@ -41,7 +44,8 @@ affords_test() ->
     ?assert(abs(Looks - 20000) < 1000).
 
 %% Scans take a quarter at most, and looks what they leave.
-scans_test() ->
+scans_test_() -> {timeout, 300, fun scans_case/0}.
+scans_case() ->
     {Scans, Looks, _} = lists:foldl(
         fun(Tick, {Scans0, Looks0, B0}) ->
             B1 = kprof_sample_budget:refill(Tick * 10000, B0),

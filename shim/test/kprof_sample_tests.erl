@@ -140,7 +140,8 @@ answer_test_() ->
     ].
 
 %% One at a time, and each has its own answer.
-ask_test() ->
+ask_test_() -> {timeout, 300, fun ask_case/0}.
+ask_case() ->
     Control = kprof_control:new(#{
         collector => {"127.0.0.1", {127, 0, 0, 1}, 1}, secret => undefined, tls => undefined
     }),
@@ -153,13 +154,14 @@ ask_test() ->
     None = kprof_sample:lost(One),
     receive
         {Ref, Answer} -> ?assertMatch({error, {no_profile, _}}, Answer)
-    after 5000 -> error(no_answer)
+    after 60000 -> error(no_answer)
     end,
     ?assertMatch({ok, _}, kprof_sample:ask({self(), Ref}, Wanted, Control, None)).
 
 %% The one that stands is asked for once, and again some time after it is over, could not be, or was
 %% not answered; at once with another connection.
-stand_test() ->
+stand_test_() -> {timeout, 300, fun stand_case/0}.
+stand_case() ->
     Mock = kprof_mock_collector:start(),
     {ok, Control} = kprof_control:connect(
         kprof_control:new(#{

@@ -48,6 +48,7 @@ enough_test_() ->
     end}.
 
 %% Somebody asked for it, and it ends.
-asked_test() ->
+asked_test_() -> {timeout, 300, fun asked_case/0}.
+asked_case() ->
     V = kprof_sample_volume:spend(1 bsl 40, kprof_sample_volume:new(false, 0)),
     ?assertEqual(1.0, kprof_sample_volume:share(kprof_sample_volume:refill(1000, V))).

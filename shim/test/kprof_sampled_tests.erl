@@ -4,7 +4,8 @@
 -include("patient.hrl").
 
 %% Each comes once before one comes again, however many are taken at a time.
-turns_test() ->
+turns_test_() -> {timeout, 300, fun turns_case/0}.
+turns_case() ->
     Pids = pids(7),
     {W0, _} = chosen(Pids),
     {Taken, _} = lists:mapfoldl(fun(_, W) -> kprof_sampled:next(3, W) end, W0, lists:seq(1, 70)),
@@ -15,7 +16,8 @@ turns_test() ->
     ?assertEqual(lists:sort(Pids), lists:sort(Whole)).
 
 %% Those who leave are looked at no longer, and keep their numbers for when they come again.
-choice_test() ->
+choice_test_() -> {timeout, 300, fun choice_case/0}.
+choice_case() ->
     [A, B, C] = pids(3),
     {W0, R0} = chosen([A, B]),
     {[C], W1} = kprof_sampled:choose([B, C], W0),
@@ -30,7 +32,8 @@ choice_test() ->
     ?assertEqual({[A], 1}, {element(1, kprof_sampled:next(1, W4)), kprof_sampled:size(W4)}).
 
 %% Who has not answered is told without a name, and anew when it has.
-late_name_test() ->
+late_name_test_() -> {timeout, 300, fun late_name_case/0}.
+late_name_case() ->
     [A] = pids(1),
     R0 = kprof_stack_records:new(0),
     {[A], W0} = kprof_sampled:choose([A], kprof_sampled:new(false)),
@@ -44,7 +47,8 @@ late_name_test() ->
     ).
 
 %% Reductions and minor collections as changes; a stack once; a dear look with each tenth stack.
-changes_test() ->
+changes_test_() -> {timeout, 300, fun changes_case/0}.
+changes_case() ->
     [A] = pids(1),
     {W0, R0} = chosen([A]),
     ?assertEqual({A, none, [dear]}, kprof_sampled:item(A, W0)),
@@ -72,7 +76,8 @@ changes_test() ->
 
 %% Whose token it holds is told when that changes, before the look that has seen it, and again when
 %% all is told anew.
-labels_test() ->
+labels_test_() -> {timeout, 300, fun labels_case/0}.
+labels_case() ->
     [A] = pids(1),
     {W0, R0} = chosen([A], true),
     ?assertEqual({A, none, [dear, sequential_trace_token]}, kprof_sampled:item(A, W0)),
@@ -98,7 +103,8 @@ labels_test() ->
     ).
 
 %% When all is told anew, what was on its way is no longer unchanged from anything.
-forget_test() ->
+forget_test_() -> {timeout, 300, fun forget_case/0}.
+forget_case() ->
     [A, B] = pids(2),
     {W0, R0} = chosen([A, B]),
     {sample, W1, R1} = kprof_sampled:answer(seen(A, [{m, f, 0}], 1000, 5), W0, R0),

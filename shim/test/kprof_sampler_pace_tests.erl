@@ -11,7 +11,8 @@ short(0, Pace) -> Pace;
 short(N, Pace) -> short(N - 1, kprof_sampler_pace:short(Pace)).
 
 %% As often as each process is looked at, however many they are, up to 1,000: at the same times.
-usual_test() ->
+usual_test_() -> {timeout, 300, fun usual_case/0}.
+usual_case() ->
     Pace = kprof_sampler_pace:new(?PPM, 60.0),
     ?assertEqual([10101], lists:usort(ticks(99.0, 1, Pace))),
     ?assertEqual([10101], lists:usort(ticks(99.0, 1000, Pace))),
@@ -21,7 +22,8 @@ usual_test() ->
 
 %% Where the budget is short: less often, at no fixed times, and still as often on the average as it
 %% means to.
-short_test() ->
+short_test_() -> {timeout, 300, fun short_case/0}.
+short_case() ->
     Usual = kprof_sampler_pace:new(?PPM, 60.0),
     Short = short(3, Usual),
     ?assert(kprof_sampler_pace:is_short(Short)),
@@ -39,6 +41,7 @@ short_test() ->
     ?assertEqual([10101], lists:usort(ticks(99.0, 100, Again))).
 
 %% With a thousandth of a processor 60 µs for each waking are not spent 20 times a second.
-small_budget_test() ->
+small_budget_test_() -> {timeout, 300, fun small_budget_case/0}.
+small_budget_case() ->
     Ticks = ticks(99.0, 100, short(100, kprof_sampler_pace:new(1000, 60.0))),
     ?assert(lists:sum(Ticks) / length(Ticks) > 200000).

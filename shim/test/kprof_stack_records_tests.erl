@@ -4,7 +4,8 @@
 -include("patient.hrl").
 
 %% One of each, with the numbers that take more bytes than one.
-round_trip_test() ->
+round_trip_test_() -> {timeout, 300, fun round_trip_case/0}.
+round_trip_case() ->
     Began = erlang:monotonic_time(),
     After = fun(Us) -> Began + erlang:convert_time_unit(Us, microsecond, native) end,
     R0 = kprof_stack_records:new(Began),
@@ -70,7 +71,8 @@ round_trip_test() ->
     ).
 
 %% Bytes as protocol and collector have them.
-bytes_test() ->
+bytes_test_() -> {timeout, 300, fun bytes_case/0}.
+bytes_case() ->
     R0 = kprof_stack_records:new(0),
     {0, R1} = kprof_stack_records:stack([{b, c, 1}, {a, d, 0}], R0),
     R2 = kprof_stack_records:sample(200, exiting, 0, #{queue => 5}, R1),
@@ -81,7 +83,8 @@ bytes_test() ->
 
 %% The longest names there are, 64 in each stack: no batch is over 24 KiB, and all of them together
 %% can be read.
-batches_test() ->
+batches_test_() -> {timeout, 300, fun batches_case/0}.
+batches_case() ->
     Name = fun(N) ->
         list_to_atom(lists:duplicate(250, 16#10400) ++ integer_to_list(N))
     end,
@@ -116,7 +119,8 @@ batches_test() ->
     ?assertEqual(255, string:length(Cut)).
 
 %% A full table is said to be full, and numbers begin anew behind the word.
-forget_test() ->
+forget_test_() -> {timeout, 300, fun forget_case/0}.
+forget_case() ->
     Told = lists:foldl(
         fun(_, R) ->
             {_, R1} = kprof_stack_records:process({self(), <<>>, <<>>, <<>>}, R),

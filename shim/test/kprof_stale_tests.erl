@@ -10,7 +10,8 @@
 
 called(X) -> X.
 
-gathered_test() ->
+gathered_test_() -> {timeout, 300, fun gathered_case/0}.
+gathered_case() ->
     {None, S0} = kprof_stale:due(0, kprof_stale:new()),
     ?assertEqual(#{}, None),
     S1 = lists:foldl(fun({Tier, Label}, S) -> kprof_stale:told(0, Tier, Label, S) end, S0, [
@@ -29,7 +30,8 @@ gathered_test() ->
     ?assertEqual({#{}, S6}, kprof_stale:due(1104 + 4999, S6)),
     ?assertMatch({#{<<"a">> := [9, 3, 1]}, _}, kprof_stale:due(1104 + 5000, S6)).
 
-forgotten_test() ->
+forgotten_test_() -> {timeout, 300, fun forgotten_case/0}.
+forgotten_case() ->
     S1 = lists:foldl(
         fun(Label, S) -> kprof_stale:told(Label, <<"a">>, Label, S) end,
         kprof_stale:new(),

@@ -58,7 +58,8 @@ named(#{identity := Clauses}, {M, F, A} = MFA, Arguments) ->
 
 %% --- nothing, and known servers ---
 
-nothing_test() ->
+nothing_test_() -> {timeout, 300, fun nothing_case/0}.
+nothing_case() ->
     S = suggest(#{}),
     ?assertMatch(#{entries := [], tiers := [], identity := []}, S),
     ?assertMatch({suggested, [], <<>>, []}, kprof_suggest:answer(S)).
@@ -83,7 +84,8 @@ phoenix_facts() ->
         functions => [?ROUTER, {'Elixir.DBConnection.Holder', handle, 4}]
     }.
 
-phoenix_test() ->
+phoenix_test_() -> {timeout, 300, fun phoenix_case/0}.
+phoenix_case() ->
     S = suggest(phoenix_facts()),
     ?assertEqual([{'Elixir.MyAppWeb.Endpoint', call, 2}], entries(S)),
     ?assertEqual(
@@ -107,11 +109,13 @@ phoenix_test() ->
     ).
 
 %% What returns a connection or what a database said keeps it.
-phoenix_returns_test() ->
+phoenix_returns_test_() -> {timeout, 300, fun phoenix_returns_case/0}.
+phoenix_returns_case() ->
     #{entries := Entries, tiers := Tiers} = suggest(phoenix_facts()),
     ?assertEqual([none], lists:usort([R || {_, R, _} <- Entries] ++ [R || {_, _, R, _} <- Tiers])).
 
-phoenix_without_router_test() ->
+phoenix_without_router_test_() -> {timeout, 300, fun phoenix_without_router_case/0}.
+phoenix_without_router_case() ->
     Endpoint = {'Elixir.MyAppWeb.Endpoint', call, 2},
     S = suggest((phoenix_facts())#{functions => []}),
     ?assertEqual({<<"GET">>, {}}, named(S, Endpoint, [conn([]), []])),
@@ -120,7 +124,8 @@ phoenix_without_router_test() ->
         {<<"GET">>, {<<"users">>, '*'}}, named(S, Endpoint, [conn([<<"users">>, <<"1">>]), []])
     ).
 
-plug_test() ->
+plug_test_() -> {timeout, 300, fun plug_case/0}.
+plug_case() ->
     Listener = #{
         name => <<"a">>, protocol => cowboy_clear, handlers => [], plugs => ['Elixir.MyPlug']
     },
@@ -130,7 +135,8 @@ plug_test() ->
         [], entries(suggest(#{plugs => ['Elixir.R'], routers => [{'Elixir.R', []}]}))
     ).
 
-cowboy_test() ->
+cowboy_test_() -> {timeout, 300, fun cowboy_case/0}.
+cowboy_case() ->
     Handler = {cowboy_handler, execute, 2},
     Listener = #{name => <<"api">>, protocol => cowboy_tls, handlers => [h], plugs => []},
     S = suggest(#{listeners => [Listener], functions => [Handler]}),
@@ -142,7 +148,8 @@ cowboy_test() ->
     ),
     ?assertEqual([], entries(suggest(#{listeners => [Listener#{protocol => other}]}))).
 
-elli_test() ->
+elli_test_() -> {timeout, 300, fun elli_case/0}.
+elli_case() ->
     S = suggest(#{elli => [my_elli]}),
     MFA = {my_elli, handle, 2},
     ?assertEqual([MFA], entries(S)),
@@ -164,14 +171,16 @@ rabbitmq_facts() ->
         ]
     }.
 
-rabbitmq_test() ->
+rabbitmq_test_() -> {timeout, 300, fun rabbitmq_case/0}.
+rabbitmq_case() ->
     S = suggest(rabbitmq_facts()),
     Method = {rabbit_channel, handle_method, 3},
     ?assertEqual([{cowboy_stream_h, request_process, 3}, Method], entries(S)),
     ?assert(lists:member({<<"rest">>, {cowboy_rest, upgrade, 4}}, tiers(S))),
     ?assertEqual('basic.publish', named(S, Method, [{'basic.publish', 0, <<"q">>}, none, state])).
 
-ejabberd_test() ->
+ejabberd_test_() -> {timeout, 300, fun ejabberd_case/0}.
+ejabberd_case() ->
     Api = {mod_http_api, process, 2},
     Stanza = {ejabberd_c2s, handle_authenticated_packet, 2},
     S = suggest(#{registered => [ejabberd_sup], functions => [Api, Stanza]}),
@@ -184,7 +193,8 @@ ejabberd_test() ->
 
 presets(Presets, Facts) -> kprof_suggest_rules:presets(Presets, facts(Facts)).
 
-preset_test() ->
+preset_test_() -> {timeout, 300, fun preset_case/0}.
+preset_case() ->
     {ok, Phoenix} = presets([{phoenix, 'Elixir.MyAppWeb.Endpoint'}], phoenix_facts()),
     ?assertEqual([{'Elixir.MyAppWeb.Endpoint', call, 2}], entries(Phoenix)),
     ?assertNot(lists:keymember(<<"db">>, 1, tiers(Phoenix))),
@@ -216,7 +226,8 @@ refused_preset_test_() ->
     ].
 
 %% Texts as people write them, in a node that has none of it.
-preset_text_test() ->
+preset_text_test_() -> {timeout, 300, fun preset_text_case/0}.
+preset_text_case() ->
     ?assertMatch(
         {error, config, <<"--preset phoenix=No.Such: there is no such module">>},
         kprof_suggest:presets([<<"phoenix=No.Such">>])
@@ -247,7 +258,8 @@ busy_loop(Frames, N) -> {Frames ++ [{web, loop, 1}], N}.
 
 looked(Looked) -> suggest(#{looked => Looked}).
 
-server_test() ->
+server_test_() -> {timeout, 300, fun server_case/0}.
+server_case() ->
     S = looked([
         {call(outer), 20},
         {call(inner), 9},
@@ -264,11 +276,13 @@ server_test() ->
     ?assertEqual(undefined, named(S, Outer, [{}, from, state])).
 
 %% The callback has called another function at its end: it is not on the stack.
-tail_call_test() ->
+tail_call_test_() -> {timeout, 300, fun tail_call_case/0}.
+tail_call_case() ->
     S = looked([{gen([{m, do, 2}, {gen_server, try_handle_call, 4}]), 30}]),
     ?assertEqual([{m, handle_call, 3}], entries(S)).
 
-loop_test() ->
+loop_test_() -> {timeout, 300, fun loop_case/0}.
+loop_case() ->
     S = looked([
         idle_loop(),
         busy_loop([{gen, do_call, 4}, {web, handle, 2}, {util, timed, 1}, {web, answer, 3}], 20),
@@ -280,7 +294,8 @@ loop_test() ->
     ?assertNot(lists:keymember({util, timed, 1}, 2, tiers(S))).
 
 %% Reading through TLS waits for a process of ssl's. Who begins to read is not at work either.
-reads_test() ->
+reads_test_() -> {timeout, 300, fun reads_case/0}.
+reads_case() ->
     Begins = [{erlang, port_control, 3}, {prim_inet, async_recv, 3}, {prim_inet, recv0, 3}],
     Tls = [{gen, do_call, 4}, {ssl_gen_statem, call, 2}, {ssl, recv, 3}],
     [
@@ -298,7 +313,8 @@ reads_test() ->
     ].
 
 %% What all processes run around their work is nobody's entry.
-helper_is_no_entry_test() ->
+helper_is_no_entry_test_() -> {timeout, 300, fun helper_is_no_entry_case/0}.
+helper_is_no_entry_case() ->
     S = looked([
         idle_loop(),
         busy_loop([{gen, do_call, 4}, {util, timed, 1}], 20),
@@ -307,14 +323,17 @@ helper_is_no_entry_test() ->
     ?assertEqual([{db, handle_call, 3}], entries(S)).
 
 %% Without an idle look nobody knows where the loop ends.
-busy_loop_test() ->
+busy_loop_test_() -> {timeout, 300, fun busy_loop_case/0}.
+busy_loop_case() ->
     ?assertEqual([], entries(looked([busy_loop([{erlang, '+', 2}, {web, answer, 3}], 20)]))).
 
-few_test() ->
+few_test_() -> {timeout, 300, fun few_case/0}.
+few_case() ->
     ?assertMatch(#{notes := [_]}, looked([{call(outer), 3}])),
     ?assertMatch(#{notes := []}, looked([{call(outer), 30}])).
 
-otp_is_no_server_test() ->
+otp_is_no_server_test_() -> {timeout, 300, fun otp_is_no_server_case/0}.
+otp_is_no_server_case() ->
     S = suggest(#{
         looked => [{call(mnesia_tm), 50}],
         applications => (maps:get(applications, facts(#{})))#{mnesia_tm => mnesia}
@@ -324,7 +343,8 @@ otp_is_no_server_test() ->
 %% --- answers ---
 
 %% The file is what start_trace takes, and says the same as the options.
-config_test() ->
+config_test_() -> {timeout, 300, fun config_case/0}.
+config_case() ->
     {suggested, Options, Config, []} = kprof_suggest:answer(suggest(phoenix_facts())),
     {ok, Parsed} = kprof_options:parse(Config),
     ?assertEqual(
@@ -358,7 +378,8 @@ look_test_() ->
         ?assert(length(processes()) =< Processes)
     end}.
 
-facts_test() ->
+facts_test_() -> {timeout, 300, fun facts_case/0}.
+facts_case() ->
     Wanted = [{lists, map, 2}, {no_module, f, 1}],
     #{functions := Functions, applications := Applications, listeners := []} =
         kprof_suggest_facts:gather(Wanted),
@@ -366,7 +387,8 @@ facts_test() ->
     ?assertMatch(#{lists := stdlib}, Applications).
 
 %% ranch's table, as ranch 1 and 2 write it.
-ranch_test() ->
+ranch_test_() -> {timeout, 300, fun ranch_case/0}.
+ranch_case() ->
     Table = ets:new(ranch_server, [named_table, public, ordered_set]),
     Rules = [
         {'_', [], [

@@ -604,7 +604,8 @@ no_header(_) -> undefined.
 
 %% A web server's helper draws no lot again, has a label of its own, and leaves the entry's token
 %% behind.
-web_inside_test() ->
+web_inside_test_() -> {timeout, 300, fun web_inside_case/0}.
+web_inside_case() ->
     {{E, W}, Marks} = marks(1000000, fun() ->
         E = enter(),
         W = kprof:begin_request(fun no_header/1, facts(undefined)),
@@ -620,7 +621,8 @@ web_inside_test() ->
     ).
 
 %% Another entry's call within has given the process its token: nothing is lost by that.
-web_inside_nested_test() ->
+web_inside_nested_test_() -> {timeout, 300, fun web_inside_nested_case/0}.
+web_inside_nested_case() ->
     {{E, W}, Marks} = marks(1, fun() ->
         _ = enter(),
         W = kprof:begin_request(fun no_header/1, facts(undefined)),
@@ -633,7 +635,8 @@ web_inside_nested_test() ->
     ?assert(E =/= W).
 
 %% A marker begins nothing there, but names what is there.
-marker_inside_test() ->
+marker_inside_test_() -> {timeout, 300, fun marker_inside_case/0}.
+marker_inside_case() ->
     {E, Marks} = marks(1, fun() ->
         E = enter(),
         ok = kprof:set_token(create),
@@ -648,7 +651,8 @@ marker_inside_test() ->
     ?assertEqual([{request_begin, create, E}], Marks).
 
 %% A response that is on its way keeps its token until its end.
-sending_test() ->
+sending_test_() -> {timeout, 300, fun sending_case/0}.
+sending_case() ->
     {W, Marks} = marks(1, fun() ->
         W = kprof:begin_request(fun no_header/1, facts(undefined)),
         ok = kprof:send_request(W, facts(200)),
@@ -668,7 +672,8 @@ sending_test() ->
     ).
 
 %% What an entry left in a request that the sampler left out goes with that.
-left_out_test() ->
+left_out_test_() -> {timeout, 300, fun left_out_case/0}.
+left_out_case() ->
     {_, Marks} = marks(1000000, fun() ->
         0 = kprof:begin_request(fun no_header/1, facts(undefined)),
         _ = enter(),

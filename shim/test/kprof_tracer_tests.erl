@@ -17,14 +17,14 @@ clean_stream_test_() -> {timeout, 300, fun clean_stream_case/0}.
 clean_stream_case() ->
     {ok, Tracer, Socket} = kprof_tracer:open(),
     true = erlang:port_command(kprof_tracer:port(Tracer), <<"first">>),
-    ?assertEqual({ok, <<0, 5:32, "first">>}, gen_tcp:recv(Socket, 10, 2000)),
+    ?assertEqual({ok, <<0, 5:32, "first">>}, gen_tcp:recv(Socket, 10, 50000)),
     ?assertEqual(nobody, kprof_tracer:flags_owner(Tracer)),
     kprof_tracer:close(Tracer, now),
     gen_tcp:close(Socket).
 
 %% The port ends with who opened it, but after what is traced; its end is told.
 owner_test_() ->
-    [{atom_to_list(How), fun() -> owner(How) end} || How <- [kill, normal, close]].
+    [{atom_to_list(How), {timeout, 300, fun() -> owner(How) end}} || How <- [kill, normal, close]].
 
 owner(How) ->
     Self = self(),
@@ -77,7 +77,7 @@ stranger_case() ->
     timer:sleep(50),
     Ours = connect(Number),
     ?assertEqual({error, taken}, kprof_tracer:prove(Port, Ours)),
-    ?assertMatch({ok, <<0, 16:32, _:16/binary>>}, gen_tcp:recv(Stranger, 21, 1000)),
+    ?assertMatch({ok, <<0, 16:32, _:16/binary>>}, gen_tcp:recv(Stranger, 21, 50000)),
     ?assertEqual({error, timeout}, gen_tcp:recv(Stranger, 0, 100)),
     [gen_tcp:close(S) || S <- [Stranger, Ours]],
     port_close(Port).
@@ -101,7 +101,7 @@ impostor(Bytes) ->
     {ok, Listen} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
     {ok, Fake} = inet:port(Listen),
     Ours = connect(Fake),
-    {ok, Behind} = gen_tcp:accept(Listen, 1000),
+    {ok, Behind} = gen_tcp:accept(Listen, 50000),
     ok = gen_tcp:send(Behind, Bytes),
     ?assertEqual({error, taken}, kprof_tracer:prove(Port, Ours)),
     [gen_tcp:close(S) || S <- [Stranger, Behind, Listen, Ours]],

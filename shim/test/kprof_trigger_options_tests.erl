@@ -9,7 +9,8 @@ check(Triggers) ->
         throw:Reason -> {error, lists:flatten(kprof_error:format(Reason))}
     end.
 
-usual_test() ->
+usual_test_() -> {timeout, 300, fun usual_case/0}.
+usual_case() ->
     [Queue] = check([{message_queue_len, {above, 10000}}]),
     ?assertMatch(
         #{
@@ -77,7 +78,8 @@ refused_test_() ->
         ].
 
 %% What a tool sends is the same, and may be anything.
-sent_test() ->
+sent_test_() -> {timeout, 300, fun sent_case/0}.
+sent_case() ->
     ?assertEqual(
         {ok,
             hd(

@@ -27,7 +27,8 @@ dues(Values, T) ->
     [At || {At, due} <- lists:zip(lists:seq(0, length(Values) - 1), says(Values, T))].
 
 %% Above, not at the limit; for so long, without a pause.
-for_test() ->
+for_test_() -> {timeout, 300, fun for_case/0}.
+for_case() ->
     T = kprof_trigger:new(spec(#{for => 3, every => 10})),
     ?assertEqual([], dues([8, 8, 8, 8, 8, 8, 8], T)),
     ?assertEqual([3], dues([9, 9, 9, 9, 9, 9], T)),
@@ -36,13 +37,15 @@ for_test() ->
     ?assertEqual([0], dues([9], kprof_trigger:new(spec(#{for => 0})))).
 
 %% No more often than that, and again while it is above.
-every_test() ->
+every_test_() -> {timeout, 300, fun every_case/0}.
+every_case() ->
     T = kprof_trigger:new(spec(#{for => 3, every => 10})),
     ?assertEqual([3, 13, 23], dues(lists:duplicate(30, 9), T)),
     ?assertEqual([3, 13], dues([9, 9, 9, 9, 0, 9, 9, 9, 9, 9, 9, 9, 9, 9], T)).
 
 %% Each new high above the limit, until five minutes have passed.
-high_water_test() ->
+high_water_test_() -> {timeout, 300, fun high_water_case/0}.
+high_water_case() ->
     T = kprof_trigger:new(spec(#{high_water => true, every => 10})),
     Low = lists:duplicate(11, 0),
     ?assertEqual([], dues([7, 8], T)),
@@ -54,7 +57,8 @@ high_water_test() ->
     ?assertEqual([0], dues([9] ++ lists:duplicate(298, 0) ++ [9], T)).
 
 %% What could not begin begins in a while, and does not count.
-put_off_test() ->
+put_off_test_() -> {timeout, 300, fun put_off_case/0}.
+put_off_case() ->
     New = kprof_trigger:new(spec(#{for => 0, every => 600})),
     {due, T1} = kprof_trigger:value(0, 9, New),
     T2 = kprof_trigger:refused(500, kprof_trigger:begun(0, T1)),
@@ -83,7 +87,7 @@ put_off_test() ->
 property_test_() ->
     case code:ensure_loaded(proper) of
         {module, proper} ->
-            {timeout, 60, ?_assert(proper:quickcheck(property(), [{numtests, 2000}, quiet]))};
+            ?_assert(proper:quickcheck(property(), [{numtests, 2000}, quiet]));
         _ ->
             []
     end.

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Calls while nothing begins a request: counted by the VM in looks of ten seconds, and undone.
 -module(kprof_unmarked_tests).
--include_lib("eunit/include/eunit.hrl").
+-include("patient.hrl").
 
 -export([called/0, counted_by_others/0]).
 
@@ -18,7 +18,7 @@ call(N) ->
 counter(Tracer, MFA) -> kprof_vm:info(element(2, Tracer), MFA, call_count).
 
 with_tracer(Test) ->
-    {timeout, 30, fun() ->
+    {timeout, 300, fun() ->
         {ok, Tracer, Socket} = kprof_tracer:open(),
         try
             Test(Tracer)

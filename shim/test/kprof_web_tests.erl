@@ -420,7 +420,7 @@ weights_case() ->
 %% --- a header that forces a sample ---
 
 %% Two a second at most: where the machine takes so long that more are right, once more.
-forced_test_() -> {timeout, 120, fun() -> forced(10) end}.
+forced_test_() -> {timeout, 300, fun() -> forced(10) end}.
 
 forced(Tries) ->
     Start = erlang:monotonic_time(millisecond),
