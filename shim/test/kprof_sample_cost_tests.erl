@@ -6,9 +6,18 @@
 %% begins all the same, with what is usual.
 unanswered_test_() ->
     ?_test(begin
-        Stuck = spawn(fun kprof_sampler_tests:in_native_code/0),
-        ?assertEqual(112.5, kprof_sample_cost:most_wake(kprof_sample_cost:new([Stuck]))),
-        exit(Stuck, kill)
+        Unanswered = fun() ->
+            % to load it waits for native code
+            {module, _} = code:ensure_loaded(kprof_sample_cost),
+            Stuck = kprof_sampler_tests:in_native_code(),
+            Cost = kprof_sample_cost:new([Stuck]),
+            kprof_sampler_tests:killed(Stuck),
+            exit({most_wake, kprof_sample_cost:most_wake(Cost)})
+        end,
+        {_, Ref} = spawn_opt(Unanswered, [monitor, {scheduler, 1}]),
+        receive
+            {'DOWN', Ref, process, _, Why} -> ?assertEqual({most_wake, 112.5}, Why)
+        end
     end).
 
 gone_test_() ->

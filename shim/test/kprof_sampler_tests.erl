@@ -5,7 +5,7 @@
 
 -export([spin/1, left/1, right/1, sleeper/0, bounce/1, deep/2]).
 % what kprof_sample_cost_tests needs, too
--export([in_native_code/0]).
+-export([in_native_code/0, killed/1]).
 
 sampler_test_() ->
     [
@@ -59,7 +59,7 @@ count(N) -> count(N - 1).
 
 asleep() ->
     Sleeper = spawn_link(fun sleeper/0),
-    #{records := Records, totals := Totals} = run(#{processes => [Sleeper], hz => 100}, 2),
+    #{records := Records, totals := Totals} = run(#{processes => [Sleeper], hz => 100}, 5),
     #{samples := Samples, unchanged := Unchanged} = Totals,
     ?assert(Samples >= 1 andalso Samples =< 2),
     ?assert(Unchanged > 50),
@@ -94,8 +94,9 @@ deep(N, odd) ->
 %% meanwhile: as native code does it. Who sleeps is looked at as often as who does not answer.
 stuck() ->
     Sleepers = [spawn_link(fun sleeper/0) || _ <- lists:seq(1, 20)],
-    Stuck = spawn(fun in_native_code/0),
+    Stuck = spawn(fun() -> stuck(shared(26), shared(26)) end),
     #{records := Records, totals := Totals} = run(#{processes => [Stuck | Sleepers]}, 4),
+    killed(Stuck),
     Unanswered = [P || {unanswered, _, #{pid := P}} <- Records],
     ?assert(length(Unanswered) > 10, Totals),
     ?assertEqual([text(Stuck)], lists:usort(Unanswered)),
@@ -106,10 +107,33 @@ stuck() ->
     ?assert(lists:max(Each) - lists:min(Each) =< 5, Each),
     Missed = lists:max(Each) - Looks(text(Stuck)) - length(Unanswered),
     ?assert(abs(Missed) < lists:max(Each) / 10, {Each, Missed, length(Unanswered)}),
-    true = exit(Stuck, kill),
     lists:foreach(fun end_of/1, Sleepers).
 
-in_native_code() -> stuck(shared(26), shared(26)).
+%% A process that is in native code for a second and a half from now on: what it does in between is
+%% less than a turn. It is on the last scheduler, whose other processes have no turn until then.
+in_native_code() ->
+    Self = self(),
+    Compares = fun() ->
+        {A, B} = {shared(22), shared(22)},
+        Self ! {self(), begins},
+        compares(A, B, erlang:monotonic_time(millisecond) + 1500)
+    end,
+    Pid = spawn_opt(Compares, [{scheduler, erlang:system_info(schedulers_online)}]),
+    receive
+        {Pid, begins} -> Pid
+    end.
+
+compares(A, B, Until) ->
+    true = A =:= B,
+    erlang:monotonic_time(millisecond) < Until andalso compares(A, B, Until).
+
+%% It is gone when its native code is over, and keeps a scheduler from others until then.
+killed(Pid) ->
+    Ref = monitor(process, Pid),
+    true = exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, _, _} -> ok
+    end.
 
 stuck(A, B) ->
     true = A =:= B,
