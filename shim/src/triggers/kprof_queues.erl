@@ -1,19 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The longest message queue of the node, for a trigger. No process tells when its queue grows,
-%% so all are looked at, in slices: so many at a time as take 0.5 ms of processor time. The eight
+%% so all are looked at, in slices: so many at a time as take 2 ms of processor time. The eight
 %% longest that were found are looked at each time, so how one of them grows is seen at once. A
 %% queue that begins to grow is found when its slice comes: among 1,000 processes at the next look,
-%% among 100,000 within some two minutes.
+%% among 100,000 within half a minute.
 %%
 %% Others ask ({@link kprof_questions}), so a process that runs native code holds up nobody. What is
 %% asked needs no signal to the process, as long as none waits there already.
 %%
-%% What it costs, looked at once a second (OTP 25, a machine that had other work, processor time of
-%% the whole node in 40 or 60 s):
+%% What it costs, looked at once a second (OTP 25, processor time of the whole node in 40 s), and how
+%% long it took until a queue of 6,000 messages was found, four times:
 %% ```
-%%   100,000 idle processes, no triggers              0.05 to 0.1 % of a core
-%%   the same, run_queue, memory and reductions       no more than that
-%%   the same, message_queue_len, slices of 0.7 ms    0.1 %
+%%   100,000 idle processes, no triggers            0.05 % of a core
+%%   the same, run_queue, memory and reductions     no more than that
+%%   the same, message_queue_len, slices of 0.5 ms  0.18 %             7 to 48 s
+%%   slices of 2 ms                                 0.55 %             0 to 16 s
 %% '''
 -module(kprof_queues).
 
@@ -23,9 +24,9 @@
 
 -define(ASKERS, 8).
 -define(FOLLOWED, 8).
--define(SLICE_NS, 500000).
+-define(SLICE_NS, 2000000).
 -define(LEAST_SLICE, 100).
--define(MOST_SLICE, 2000).
+-define(MOST_SLICE, 8000).
 -define(FIRST_NS, 1000).
 
 -record(queues, {
