@@ -8,8 +8,8 @@
 %% Others ask ({@link kprof_questions}), so a process that runs native code holds up nobody. What is
 %% asked needs no signal to the process, as long as none waits there already.
 %%
-%% What it costs, looked at once a second (OTP 25, processor time of the whole node in 40 s), and how
-%% long it took until a queue of 6,000 messages was found, four times:
+%% What it costs, looked at once a second (OTP 25, processor time of the whole node in 40 s), and
+%% how long it took until a queue of 6,000 messages was found, four times:
 %% ```
 %%   100,000 idle processes, no triggers            0.05 % of a core
 %%   the same, run_queue, memory and reductions     no more than that
