@@ -85,6 +85,7 @@ say_failed() {
       substr($0, length($0) - length(begin)) == " " begin { within = 1; said = lines = 0 }
       within && !said && /^-+$/ { said = 1; lines = 0; next }
       within && /<end of output>$/ { sub(/<end of output>$/, ""); last = 1 }
+      within && /^FAIL/ { print "  " $0 }
       within && NF { line[++lines] = $0 }
       last { within = last = 0 }
       END { for (i = lines > 25 ? lines - 24 : 1; i <= lines; i++) print "  " line[i] }
