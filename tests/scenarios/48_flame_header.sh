@@ -79,7 +79,7 @@ traced_whole() {
   local i
   for i in {1..4}; do
     "$@"
-    has <(echo "$profile") '^flame-[0-9a-z]+$' "the profile's name is told"
+    has <(echo "$profile") '^flame-[0-9a-z]+$' "$name: the profile's name is told"
     wait_for 15 "it is kept, or the log says that messages came too late" kept_or_lost
     ! is_kept "$profile" || return 0
     forgive
