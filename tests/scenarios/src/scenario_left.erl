@@ -26,12 +26,36 @@ snapshot(Name) ->
     ok.
 
 %% differences(Name): what is there and was not, and what is missing, by kind; [] when nothing is.
+%% While kprof goes, its modules are purged one after the other: that is waited for.
 differences(Name) ->
     {ok, [Before]} = file:consult(file(Name)),
+    wait_while_purged(proplists:get_value(modules, Before), 300),
     [
         {Kind, {more, New -- Old}, {less, Old -- New}}
      || {{Kind, New}, {Kind, Old}} <- lists:zip(take(), Before), New =/= Old
     ].
+
+wait_while_purged(_, 0) ->
+    ok;
+wait_while_purged(Before, Times) ->
+    case is_going(Before) of
+        true ->
+            timer:sleep(100),
+            wait_while_purged(Before, Times - 1);
+        false ->
+            ok
+    end.
+
+%% Whether kprof is out, but its last modules or what purges them (kprof_app:purging/0) is not.
+is_going(Before) ->
+    code:is_loaded(kprof) =:= false andalso
+        (lists:any(fun is_purging/1, processes()) orelse
+            lists:any(
+                fun({M, _}) -> lists:prefix("kprof", atom_to_list(M)) end,
+                [Loaded || {M, _} = Loaded <- code:all_loaded(), not lists:member(M, Before)]
+            )).
+
+is_purging(P) -> process_info(P, initial_call) =:= {initial_call, {erl_eval, exprs, 2}}.
 
 put_away(Name, Term) -> ok = file:write_file(file(Name), io_lib:format("~0tp.~n", [Term])).
 
