@@ -14,6 +14,7 @@ awk -v rooms="directory message requests stats profile" '
         cut_from["model/requests/span_parents"] = "model/requests/request_tree"
         cut_from["model/profile/full_state"] = "model/profile/full_trace"
         cut_from["model/message/message_learned"] = "model/message/message"
+        cut_from["model/message/message_note"] = "model/message/message"
         cut_from["ingest/pipeline_node"] = "ingest/pipeline"
         cut_from["app/flame_state"] = "app/flames"
         cut_from["app/stack_run_state"] = "app/stack_runs"

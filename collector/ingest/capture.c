@@ -2,7 +2,7 @@
 #include "ingest/capture.h"
 
 #include "codec/frame.h"
-#include "model/message/message.h"
+#include "model/message/native.h"
 #include "model/requests/requests.h"
 
 enum { FRAMES = 2000 }; // looked at, at most
@@ -29,6 +29,13 @@ struct clocks {
     int64_t least, most; // the offset is between these
 };
 
+struct probe {
+    struct capture out;
+    struct clocks clocks;
+    struct message_reader reader;
+    struct native_reader native;
+};
+
 static void note_time(struct capture *out, struct clocks *k, const struct message *m) {
     if (m->clock == MESSAGE_UNTIMED || m->time > TRACKER_FARTHEST || m->time < -TRACKER_FARTHEST) {
         return;
@@ -51,10 +58,37 @@ static void note_time(struct capture *out, struct clocks *k, const struct messag
     k->time = m->time;
 }
 
+static void probe_term(struct probe *p, struct slice body) {
+    struct cursor c;
+    uint32_t count = message_frame(body, &c);
+    for (uint32_t i = 0; i < count && !c.failed; i++) {
+        const uint8_t *start = c.at;
+        struct message m;
+        if (!message_decode(&p->reader, &c, false, &m)) {
+            break;
+        }
+        note_time(&p->out, &p->clocks, &m);
+        if (p->out.node.len == 0) {
+            p->out.node = node_of(slice_of(start, (size_t)(c.at - start)));
+        }
+    }
+}
+
+static void probe_block(struct probe *p, struct slice body) {
+    struct message m;
+    struct native_loss loss;
+    enum native_step step = native_begin(&p->native, body) ? NATIVE_IS_LOSS : NATIVE_IS_BAD;
+    while (step == NATIVE_IS_MESSAGE || step == NATIVE_IS_LOSS) {
+        step = native_next(&p->native, &m, &loss);
+        if (step == NATIVE_IS_MESSAGE) {
+            note_time(&p->out, &p->clocks, &m);
+            p->out.node = p->out.node.len == 0 ? p->native.node.text : p->out.node;
+        }
+    }
+}
+
 struct capture capture_probe(struct slice file) {
-    struct capture out = {0};
-    struct message_reader reader = {0};
-    struct clocks clocks = {.least = INT64_MIN, .most = INT64_MAX};
+    struct probe p = {.clocks = {.least = INT64_MIN, .most = INT64_MAX}};
     size_t at = 0;
     for (int frames = 0; frames < FRAMES && at < file.len; frames++) {
         struct frame frame;
@@ -65,28 +99,16 @@ struct capture capture_probe(struct slice file) {
         at += (size_t)size;
         if (frame.kind == FRAME_OVERSIZED) {
             at = frame.size > file.len - at ? file.len : at + frame.size;
-        }
-        if (frame.kind != FRAME_TERM) {
-            continue;
-        }
-        struct cursor c;
-        uint32_t count = message_frame(frame.body, &c);
-        for (uint32_t i = 0; i < count && !c.failed; i++) {
-            const uint8_t *start = c.at;
-            struct message m;
-            if (!message_decode(&reader, &c, false, &m)) {
-                break;
-            }
-            note_time(&out, &clocks, &m);
-            if (out.node.len == 0) {
-                out.node = node_of(slice_of(start, (size_t)(c.at - start)));
-            }
+        } else if (frame.kind == FRAME_TERM) {
+            probe_term(&p, frame.body);
+        } else if (frame.kind == FRAME_BLOCK) {
+            probe_block(&p, frame.body);
         }
     }
-    if (clocks.least != INT64_MIN) {
-        out.offset = clocks.least;
-    } else if (clocks.most != INT64_MAX) {
-        out.offset = clocks.most;
+    if (p.clocks.least != INT64_MIN) {
+        p.out.offset = p.clocks.least;
+    } else if (p.clocks.most != INT64_MAX) {
+        p.out.offset = p.clocks.most;
     }
-    return out;
+    return p.out;
 }

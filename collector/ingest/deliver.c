@@ -246,6 +246,9 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
 
 // The process that a spawn function has returned: Pid, or {Pid, Monitor}. 0: none.
 static uint64_t spawned(const struct message *m) {
+    if (m->note_kind == NOTE_PROCESS) {
+        return m->spawned;
+    }
     struct cursor c = cursor_of(m->note.data, m->note.len);
     if (term_is_tuple(term_peek(&c)) && term_tuple(&c) != 2) {
         return 0;

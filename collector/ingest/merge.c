@@ -10,6 +10,14 @@
 // has as much and a list's count.
 enum { LISTED_HEAD = FRAME_HEADER + 1 };
 
+// A block whose messages and losses are handed on one by one. It has left the stream's bytes, which
+// move, and stays where it is.
+struct block {
+    struct native_reader reader;
+    size_t size; // of all of this
+    uint8_t bytes[];
+};
+
 struct stream {
     bool open;
     bool clean;   // the trace has ended in order
@@ -27,7 +35,8 @@ struct stream {
     // its own, and the bytes from the next one to the frame's end
     uint32_t listed;
     size_t list;
-    bool drop; // it tells of dropped messages
+    struct block *block; // that is being handed on; NULL: none
+    bool drop;           // it tells of dropped messages
     int64_t time;
 };
 
@@ -38,14 +47,18 @@ struct merge {
     struct stream *streams[LIMIT_STREAMS];
     struct stream *through; // the only one, whose bytes go through as they come; or NULL
     uint32_t open;          // streams
-    size_t room;            // of all streams' bytes
+    size_t room;            // of all streams' bytes and blocks
+    struct buffer one;      // a message of a block, in a frame of its own
 };
 
 struct merge *merge_new(struct pipeline_node *n, int64_t (*take)(void *context, struct slice bytes),
                         void *context) {
     struct merge *m = calloc(1, sizeof *m);
     if (m) {
-        *m = (struct merge){.node = n, .take = take, .context = context};
+        *m = (struct merge){.node = n,
+                            .take = take,
+                            .context = context,
+                            .one = buffer_make(LIMIT_FRAME_BYTES + FRAME_HEADER)};
     }
     return m;
 }
@@ -57,9 +70,22 @@ static void note_room(struct merge *m, size_t before, size_t now) {
     m->node->pipeline->partial_bytes += now - before;
 }
 
+static void free_buffer(struct merge *m, struct buffer *b) {
+    note_room(m, b->room, 0);
+    buffer_free(b);
+}
+
+static void end_block(struct merge *m, struct stream *s) {
+    if (s->block) {
+        note_room(m, s->block->size, 0);
+        free(s->block);
+        s->block = NULL;
+    }
+}
+
 static void forget_bytes(struct merge *m, struct stream *s) {
-    note_room(m, s->bytes.room, 0);
-    buffer_free(&s->bytes);
+    free_buffer(m, &s->bytes);
+    end_block(m, s);
     s->used = s->head = s->list = 0;
     s->listed = 0;
 }
@@ -67,7 +93,8 @@ static void forget_bytes(struct merge *m, struct stream *s) {
 // What is left of much that waited, the start of a frame say, does not keep its memory.
 static void give_back(struct merge *m, struct stream *s) {
     if (s->bytes.len == 0) {
-        forget_bytes(m, s);
+        free_buffer(m, &s->bytes);
+        s->used = 0;
     } else if (s->bytes.room > LIMIT_SURE_BYTES && s->bytes.len < s->bytes.room / 4) {
         struct buffer less = buffer_make(LIMIT_PARTIAL_BYTES);
         if (buffer_append(&less, s->bytes.data, s->bytes.len)) {
@@ -88,18 +115,24 @@ void merge_free(struct merge *m) {
         }
     }
     if (m) {
+        free_buffer(m, &m->one);
         stream_gaps(m->node, 0);
     }
     free(m);
 }
 
-// Whether so many more bytes may wait, as far as other nodes find room, too.
-static bool may_wait(const struct merge *m, size_t more) {
+// Whether there is so much more room, as far as other nodes find some, too.
+static bool has_room(const struct merge *m, size_t more) {
     const struct pipeline *p = m->node->pipeline;
     size_t others = p->partial_bytes - m->room;
     size_t most = LIMIT_PARTIAL_BYTES / p->names->pipelines;
-    size_t left = others < most ? most - others : 0, want = m->room + 2 * more;
+    size_t left = others < most ? most - others : 0, want = m->room + more;
     return want <= LIMIT_SURE_BYTES || want <= left / 4 * 3;
+}
+
+// Whether so many more bytes may wait: a buffer may double as it grows.
+static bool may_wait(const struct merge *m, size_t more) {
+    return has_room(m, 2 * more);
 }
 
 static void set_gap(struct merge *m, struct stream *s, bool gap) {
@@ -163,12 +196,61 @@ static void find_listed(struct merge *m, struct stream *s) {
     s->list = 0;
 }
 
+// Begins to hand on what a frame's block holds. Without room for that the frame is handed on as it
+// is, in the place of the message before: what is in it is out of order then.
+static void begin_block(struct merge *m, struct stream *s, struct slice body, size_t frame) {
+    // the block, and its largest message in a buffer
+    size_t size = sizeof *s->block + body.len;
+    s->block = has_room(m, size + 2 * frame) ? malloc(size) : NULL;
+    if (!s->block) {
+        stream_lose(m->node);
+        s->head = frame;
+        return;
+    }
+    note_room(m, 0, size);
+    s->block->size = size;
+    if (body.len > 0) {
+        memcpy(s->block->bytes, body.data, body.len);
+    }
+    native_begin(&s->block->reader, slice_of(s->block->bytes, body.len));
+    drop(s, frame);
+}
+
+// The next message or loss of a block, if there is one.
+static void find_in_block(struct merge *m, struct stream *s) {
+    struct native_reader *r = &s->block->reader;
+    struct message message;
+    struct native_loss loss;
+    size_t left = native_left(r);
+    switch (native_next(r, &message, &loss)) {
+    case NATIVE_IS_MESSAGE:
+        stream_native_time(m->node, message.clock, message.time, &s->time);
+        s->head = left - native_left(r);
+        return;
+    case NATIVE_IS_LOSS:
+        stream_native_time(m->node, loss.clock, loss.time, &s->time);
+        s->head = left - native_left(r);
+        return;
+    case NATIVE_IS_OVER:
+        break;
+    case NATIVE_IS_BAD:
+        stream_unreadable(m->node, 1);
+        set_gap(m, s, true);
+        break;
+    }
+    end_block(m, s);
+}
+
 // Finds the next frame of a stream that is handed on, and its time. False when none is there,
 // whole.
 static bool find_head(struct merge *m, struct stream *s) {
     while (s->head == 0) {
         if (s->listed > 0) {
             find_listed(m, s);
+            continue;
+        }
+        if (s->block) {
+            find_in_block(m, s);
             continue;
         }
         struct frame frame;
@@ -196,7 +278,11 @@ static bool find_head(struct merge *m, struct stream *s) {
             s->drop = true;
         } else {
             s->drop = false;
-            find_messages(m, s, frame.body, (size_t)size);
+            if (frame.kind == FRAME_BLOCK) {
+                begin_block(m, s, frame.body, (size_t)size);
+            } else {
+                find_messages(m, s, frame.body, (size_t)size);
+            }
         }
     }
     return true;
@@ -230,7 +316,28 @@ static struct slice listed_frame(struct stream *s) {
     return slice_of(at, LISTED_HEAD + s->head);
 }
 
+// Hands on what was found in a block.
+static void hand_on_one(struct merge *m, struct stream *s) {
+    size_t before = m->one.room;
+    set_gap(m, s, false);
+    s->held_up = false;
+    s->head = 0;
+    buffer_reset(&m->one);
+    bool made = native_alone(&s->block->reader, &m->one);
+    note_room(m, before, m->one.room);
+    if (made) {
+        m->take(m->context, slice_of(m->one.data, m->one.len));
+    } else {
+        stream_unreadable(m->node, 1);
+        set_gap(m, s, true);
+    }
+}
+
 static void hand_on(struct merge *m, struct stream *s) {
+    if (s->block) {
+        hand_on_one(m, s);
+        return;
+    }
     struct slice frame = s->listed > 0 ? listed_frame(s) : slice_of(waiting(s).data, s->head);
     set_gap(m, s, s->drop);
     s->held_up = false;
@@ -298,6 +405,7 @@ static void release(struct merge *m, bool in_order) {
             give_back(m, s);
         }
     }
+    free_buffer(m, &m->one);
 }
 
 // -- the one whose bytes go through ---------------------------------------------------------------
@@ -315,13 +423,15 @@ static size_t frame_rest(const struct merge *m) {
                                  : frame_missing(slice_of(n->partial.data, n->partial.len));
 }
 
-// Nothing goes through any more. The rest of a begun frame does not come: zeros in its place are
-// what no reader understands, so it is counted as lost, also in a recording.
+// Nothing goes through any more. The rest of a begun frame does not come: in its place is what no
+// reader understands, so it is counted as lost, also in a recording.
 static void cut_through(struct merge *m) {
-    static const uint8_t zeros[4096];
+    uint8_t none[1024];
     while (within_frame(m) && !m->node->bad) {
         size_t rest = frame_rest(m);
-        m->take(m->context, slice_of(zeros, rest < sizeof zeros ? rest : sizeof zeros));
+        // a size must stay one that a frame may have
+        memset(none, m->node->partial.len < FRAME_HEADER ? 0 : UINT8_MAX, sizeof none);
+        m->take(m->context, slice_of(none, rest < sizeof none ? rest : sizeof none));
     }
     m->through = NULL;
 }
@@ -399,7 +509,7 @@ static void tell_idle(struct merge *m) {
     static const uint8_t empty[FRAME_HEADER];
     for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
         const struct stream *s = m->streams[i];
-        if (s && (s->bytes.len > 0 || (s->open && !s->idle && !s->gap))) {
+        if (s && (s->bytes.len > 0 || s->block || (s->open && !s->idle && !s->gap))) {
             return;
         }
     }

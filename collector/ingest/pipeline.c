@@ -115,6 +115,7 @@ void pipeline_free(struct pipeline *p) {
             pipeline_node_free(p->nodes[i]);
         }
     }
+    free(p->native);
     stats_free(p->stats);
     keep_free(p->keep);
     request_pool_free(p->pool);

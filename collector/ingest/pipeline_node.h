@@ -16,6 +16,7 @@
 #include "ingest/identify.h"
 #include "ingest/label_makers.h"
 #include "ingest/pipeline.h"
+#include "model/message/native.h"
 
 // What the messages of a tier took since the last settling.
 struct cost {
@@ -66,6 +67,7 @@ struct pipeline_node {
     int64_t advance_at; // and of the next, if messages tell the time
     int64_t rested;     // its tiers rested then for a moment; INT64_MIN: that is settled
     bool lost;          // messages were lost, and none has come since
+    int64_t lost_until; // what was lost was before this, as far as that is known
     uint32_t gaps;      // data connections that lost some, and have brought none since
     bool fresh;         // bytes came since the last tick
     uint64_t ticked;    // messages when that was
@@ -121,6 +123,7 @@ struct pipeline {
     struct keep *keep;
     struct stats *stats;
     struct pipeline_node *nodes[LIMIT_NODES];
+    struct native_reader *native;   // NULL: no block has come
     uint32_t spared[SPARED_USES];   // MB of the pool's, for what else
     size_t partial_bytes;           // that the nodes' begun frames take
     const struct stats *handed_out; // by pipeline_swap; NULL: none yet
@@ -194,6 +197,9 @@ void stream_unreadable(struct pipeline_node *n, uint32_t messages);
 // Reads the message at the cursor (message_decode), and no more of it than its time, the node's.
 // Without one *time stays as it is. False: it is no message.
 bool stream_time(struct pipeline_node *n, struct cursor *c, bool last, int64_t *time);
+// The same of a time that a block tells.
+void stream_native_time(struct pipeline_node *n, enum message_clock clock, int64_t ticks,
+                        int64_t *time);
 
 // -- pipeline_ledger.c ----------------------------------------------------------------------------
 

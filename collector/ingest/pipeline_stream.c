@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline_node.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/time_math.h"
@@ -84,10 +85,18 @@ __attribute__((noinline)) static void advance(struct pipeline_node *n, int64_t n
     ledger_settle_costs(n);
 }
 
+// The latest messages that were lost were before this time, or an earlier loss's.
+static void lost_until(struct pipeline_node *n, int64_t time) {
+    n->lost_until = time > n->lost_until ? time : n->lost_until;
+    if (!n->lost) {
+        tracker_lost_until(n->tracker, n->lost_until);
+    }
+}
+
 static inline void pass_time(struct pipeline_node *n, int64_t time) {
     if (n->lost && n->gaps == 0) {
         n->lost = false;
-        tracker_lost_until(n->tracker, (time > n->latest ? time : n->latest) + DISORDER_NS);
+        lost_until(n, (time > n->latest ? time : n->latest) + DISORDER_NS);
     }
     if (time > n->latest) {
         n->latest = time;
@@ -200,6 +209,59 @@ static void handle_term(struct pipeline_node *n, struct slice body) {
     }
 }
 
+// Messages of between two times are lost.
+static void handle_loss(struct pipeline_node *n, const struct native_loss *loss) {
+    // a frame of dropped messages tells of no more
+    n->totals.dropped += loss->messages < UINT32_MAX ? loss->messages : UINT32_MAX;
+    struct message from = {.clock = loss->clock, .time = loss->time};
+    struct message to = {.clock = loss->clock, .time = loss->until};
+    int64_t since, until;
+    if (!message_time(n, &from, &since) || !message_time(n, &to, &until)) {
+        stream_lose(n);
+        return;
+    }
+    tracker_lost(n->tracker, since);
+    lost_until(n, until);
+    pipeline_full_lost(n);
+}
+
+// Takes the next message or loss of a block. False: there is none.
+static bool handle_next(struct pipeline_node *n, struct native_reader *r) {
+    struct message m;
+    struct native_loss loss;
+    size_t left = native_left(r);
+    switch (native_next(r, &m, &loss)) {
+    case NATIVE_IS_MESSAGE:
+        n->totals.messages++;
+        if (!handle(n, &m, left - native_left(r))) {
+            count_error(n);
+        }
+        return true;
+    case NATIVE_IS_LOSS:
+        handle_loss(n, &loss);
+        return true;
+    case NATIVE_IS_OVER:
+        break;
+    case NATIVE_IS_BAD:
+        stream_unreadable(n, 1);
+        break;
+    }
+    return false;
+}
+
+static void handle_block(struct pipeline_node *n, struct slice body) {
+    struct pipeline *p = n->pipeline;
+    if (!p->native) {
+        p->native = malloc(sizeof *p->native);
+    }
+    if (!p->native || !native_begin(p->native, body)) {
+        stream_unreadable(n, 1);
+        return;
+    }
+    while (handle_next(n, p->native)) {
+    }
+}
+
 void stream_gaps(struct pipeline_node *n, uint32_t gaps) {
     if (gaps > n->gaps) {
         stream_lose(n);
@@ -222,6 +284,15 @@ bool stream_time(struct pipeline_node *n, struct cursor *c, bool last, int64_t *
     }
     n->totals.untimed = untimed;
     return read;
+}
+
+void stream_native_time(struct pipeline_node *n, enum message_clock clock, int64_t ticks,
+                        int64_t *time) {
+    struct message m = {.clock = clock, .time = ticks};
+    int64_t at;
+    if (message_time(n, &m, &at)) {
+        *time = at;
+    }
 }
 
 // -- streams --------------------------------------------------------------------------------------
@@ -254,6 +325,7 @@ bool pipeline_begin(struct pipeline_node *n, const struct pipeline_stream *strea
     n->live = stream->live;
     n->bad = false;
     n->lost = false;
+    n->lost_until = INT64_MIN;
     n->gaps = 0;
     n->reader = (struct message_reader){0};
     n->place = (struct frame_place){0};
@@ -278,6 +350,9 @@ static inline void take_frame(void *context, const struct frame *frame) {
     case FRAME_TERM:
         prefetch_ahead(frame->body.data);
         handle_term(n, frame->body);
+        break;
+    case FRAME_BLOCK:
+        handle_block(n, frame->body);
         break;
     case FRAME_DROPPED:
         n->totals.dropped += frame->size;

@@ -13,6 +13,7 @@
 #include "base/text_time.h"
 #include "codec/frame.h"
 #include "model/message/message_values.h"
+#include "model/message/native.h"
 
 enum { SAME_NAMES = 1000 }; // streams of a node that begin within one second
 
@@ -22,8 +23,9 @@ struct recording {
     bool values;
     bool over; // no trace stream any more
     struct message_reader reader;
-    struct buffer partial; // the start of a frame whose rest is still to come
-    struct buffer body;    // one without values
+    struct native_reader *native; // NULL: no block has come
+    struct buffer partial;        // the start of a frame whose rest is still to come
+    struct buffer body;           // one without values
     struct frame_place place;
 };
 
@@ -113,11 +115,37 @@ static void write_term(struct recording *r, struct slice body) {
     }
 }
 
+static bool is_block(struct native_reader *r, struct slice body) {
+    struct message m;
+    struct native_loss loss;
+    enum native_step step = native_begin(r, body) ? NATIVE_IS_MESSAGE : NATIVE_IS_BAD;
+    while (step == NATIVE_IS_MESSAGE || step == NATIVE_IS_LOSS) {
+        step = native_next(r, &m, &loss);
+    }
+    return step == NATIVE_IS_OVER;
+}
+
+// A block has none of the node's values, but in bytes that are none of its records, if it is
+// damaged.
+static void write_block(struct recording *r, struct slice body) {
+    if (!r->native) {
+        r->native = malloc(sizeof *r->native);
+    }
+    if (r->native && is_block(r->native, body)) {
+        write_frame(r, FRAME_OP_BLOCK, (uint32_t)body.len, body.data);
+    } else {
+        write_unusable(r);
+    }
+}
+
 static inline void write_one(void *context, const struct frame *frame) {
     struct recording *r = context;
     switch (frame->kind) {
     case FRAME_TERM:
         write_term(r, frame->body);
+        break;
+    case FRAME_BLOCK:
+        write_block(r, frame->body);
         break;
     case FRAME_DROPPED:
         write_frame(r, FRAME_OP_DROPPED, frame->size, NULL);
@@ -169,5 +197,6 @@ void recording_end(struct recording *r) {
     }
     buffer_free(&r->partial);
     buffer_free(&r->body);
+    free(r->native);
     free(r);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of a trace port's stream: op:u8, size:u32 big-endian, then for op 0 `size` bytes of one
-// external term, for op 1 nothing, size being the number of dropped messages (trace_ip_drv.c,
-// trace_file_drv.c). An empty frame of op 0 is what the guard's gauge leaves in the stream. Pure.
+// Frames of a trace stream: op:u8, size:u32 big-endian, then for op 0 `size` bytes of one external
+// term, for op 1 nothing, size being the number of dropped messages (trace_ip_drv.c,
+// trace_file_drv.c). An empty frame of op 0 is what the guard's gauge leaves in the stream. Op 2 is
+// the native tracer's: `size` bytes of a block of messages (model/message/native.h). Pure.
 #pragma once
 
 #include "base/buffer.h"
@@ -10,10 +11,12 @@
 
 enum frame_kind {
     FRAME_TERM,    // body is one external term, with its leading 131
+    FRAME_BLOCK,   // body is a block
     FRAME_DROPPED, // size messages were dropped here
     FRAME_EMPTY,   // a heartbeat
     FRAME_END,     // all is there that its connection was to bring
-    // a term of size bytes, over LIMIT_FRAME_BYTES: its bytes follow and are the caller's to skip
+    // a term or block of size bytes, over LIMIT_FRAME_BYTES: its bytes follow and are the caller's
+    // to skip
     FRAME_OVERSIZED
 };
 
@@ -23,20 +26,26 @@ struct frame {
     struct slice body; // into the caller's bytes
 };
 
-enum { FRAME_HEADER = 5, FRAME_PARTIAL = 0, FRAME_BAD = -1, FRAME_OP_DROPPED = 1 };
+enum {
+    FRAME_HEADER = 5,
+    FRAME_PARTIAL = 0,
+    FRAME_BAD = -1,
+    FRAME_OP_DROPPED = 1,
+    FRAME_OP_BLOCK = 2
+};
 
 // Reads the frame at the start of bytes. Returns the bytes used (for FRAME_OVERSIZED the header's
 // only), FRAME_PARTIAL when more are needed, FRAME_BAD when this is no trace stream: another op, or
 // a claim over LIMIT_FRAME_CLAIM.
 static inline long frame_next(struct slice bytes, struct frame *frame) {
     if (bytes.len < FRAME_HEADER) {
-        return bytes.len > 0 && bytes.data[0] > FRAME_OP_DROPPED ? FRAME_BAD : FRAME_PARTIAL;
+        return bytes.len > 0 && bytes.data[0] > FRAME_OP_BLOCK ? FRAME_BAD : FRAME_PARTIAL;
     }
     struct cursor c = cursor_of(bytes.data, bytes.len);
     uint8_t op = cursor_u8(&c);
     uint32_t size = cursor_u32(&c);
     *frame = (struct frame){.size = size};
-    if (op != 0) {
+    if (op != 0 && op != FRAME_OP_BLOCK) {
         frame->kind = size == 0 ? FRAME_END : FRAME_DROPPED;
         return op == FRAME_OP_DROPPED ? FRAME_HEADER : FRAME_BAD;
     }
@@ -48,7 +57,7 @@ static inline long frame_next(struct slice bytes, struct frame *frame) {
     if (!body) {
         return FRAME_PARTIAL;
     }
-    frame->kind = size == 0 ? FRAME_EMPTY : FRAME_TERM;
+    frame->kind = op == FRAME_OP_BLOCK ? FRAME_BLOCK : size == 0 ? FRAME_EMPTY : FRAME_TERM;
     frame->body = slice_of(body, size);
     return (long)FRAME_HEADER + (long)size;
 }

@@ -8,7 +8,8 @@
 // behind.
 //
 // A frame may hold a list of messages in the order of their times, as who traces by a process sends
-// them: they are handed on one by one, each in a frame of its own.
+// them: they are handed on one by one, each in a frame of its own. So are what messages and losses
+// a block (model/message/native.h) has, each in a block of its own.
 //
 // A connection that has brought nothing for MERGE_SILENT_NS holds up the others no longer. What
 // does not fit into LIMIT_PARTIAL_BYTES while it waits goes on out of order, and counts as a loss.

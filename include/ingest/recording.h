@@ -4,7 +4,8 @@
 //
 // Returned values and the reasons of exceptions are left out unless they are wanted
 // (model/message/message_values.h): a frame that cannot be understood becomes one that a replay
-// counts as undecodable, too, and behind what is no frame at all nothing is kept.
+// counts as undecodable, too, and behind what is no frame at all nothing is kept. Blocks
+// (model/message/native.h) hold no such values and are kept as they are.
 #pragma once
 
 #include "base/bytes.h"

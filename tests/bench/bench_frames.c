@@ -45,7 +45,8 @@ int main(int argc, char **argv) {
             fprintf(stderr, "damaged or cut at byte %zu\n", (size_t)st.st_size - rest.len);
             return 2;
         }
-        frames += frame.kind == FRAME_TERM || frame.kind == FRAME_OVERSIZED;
+        frames +=
+            frame.kind == FRAME_TERM || frame.kind == FRAME_BLOCK || frame.kind == FRAME_OVERSIZED;
         dropped += frame.kind == FRAME_DROPPED ? frame.size : 0;
         rest = slice_of(rest.data + size, rest.len - size);
     }

@@ -21,10 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             return 0;
         }
         MUST((size_t)n <= size - at);
-        MUST(f.kind != FRAME_TERM ||
-             (f.body.len == f.size && f.body.data + f.body.len == data + at + n));
+        bool has_body = f.kind == FRAME_TERM || f.kind == FRAME_BLOCK;
+        MUST(!has_body || (f.body.len == f.size && f.body.data + f.body.len == data + at + n));
         MUST(f.kind != FRAME_OVERSIZED || (n == FRAME_HEADER && f.size > LIMIT_FRAME_BYTES));
-        if (f.kind == FRAME_TERM) {
+        if (has_body) {
             struct frame g = {0};
             MUST(frame_next(slice_of(data + at, (size_t)n - 1), &g) == FRAME_PARTIAL);
         }

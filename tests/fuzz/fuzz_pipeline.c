@@ -9,6 +9,8 @@
 #include "fuzz_collector.h"
 #include "ingest/pipeline.h"
 
+#include "../unit/native_bytes.h"
+
 enum { FUZZ_STREAMS = 3 }; // of a session
 
 // A session, as far as shim_link.c needs one.
@@ -184,8 +186,20 @@ static void begin_data(struct fake *f, uint32_t number) {
     }
 }
 
+// What frames of terms say, as blocks of up to five messages; one byte of them may be another one.
+static void make_blocks(struct run *r, struct fuzz_input *in) {
+    struct buffer blocks = buffer_make(r->bytes.cap);
+    uint8_t changed = fuzz_u8(in);
+    native_of_terms(slice_of(r->bytes.data, r->bytes.len), 5, &blocks);
+    if (changed >= FRAME_HEADER && changed < blocks.len) {
+        blocks.data[changed] ^= fuzz_u8(in);
+    }
+    buffer_free(&r->bytes);
+    r->bytes = blocks;
+}
+
 static void step(struct run *r, struct fake *f, const char *name, struct fuzz_input *in) {
-    enum { HELLO, SAY, BEGIN, FRAMES, BYTES, END, CLOSE, TICK, FLUSH, PASS, LIST, STEPS };
+    enum { HELLO, SAY, BEGIN, FRAMES, BYTES, END, CLOSE, TICK, FLUSH, PASS, LIST, BLOCKS, STEPS };
     struct slice any;
     uint8_t what = fuzz_u8(in);
     buffer_reset(&r->bytes);
@@ -216,6 +230,13 @@ static void step(struct run *r, struct fake *f, const char *name, struct fuzz_in
         break;
     case LIST:
         fuzz_list(&r->bytes, in, now_of(r), what / STEPS % 8);
+        data(r, f, what / STEPS / 8 % FUZZ_STREAMS);
+        break;
+    case BLOCKS:
+        for (int i = what / STEPS % 8; i >= 0; i--) {
+            fuzz_frame(&r->bytes, in, now_of(r));
+        }
+        make_blocks(r, in);
         data(r, f, what / STEPS / 8 % FUZZ_STREAMS);
         break;
     case BYTES:

@@ -11,6 +11,8 @@
 #include "model/stats/histogram.h"
 #include "net/auth.h"
 
+#include "../unit/native_bytes.h"
+
 static const char *to;
 
 static void seed(const char *target, const char *name, int number, struct slice bytes) {
@@ -21,6 +23,40 @@ static void seed(const char *target, const char *name, int number, struct slice 
         perror(path);
         exit(1);
     }
+}
+
+// What a capture's terms say, in blocks; as bodies of their frames, and the first ones as a stream.
+static void block(const char *name, struct slice stream) {
+    enum { MESSAGES = 12, SEEDS = 10, LARGEST = 2048 };
+    struct buffer blocks = buffer_make(1 << 20);
+    if (native_of_terms(stream, MESSAGES, &blocks) == 0) {
+        return; // it has no times that blocks have
+    }
+    seed("frame", name, 1, slice_of(blocks.data, blocks.len < LARGEST ? blocks.len : LARGEST));
+    struct frame frame;
+    size_t at = 0;
+    long n;
+    for (int i = 0;
+         i < SEEDS && (n = frame_next(slice_of(blocks.data + at, blocks.len - at), &frame)) > 0;
+         at += (size_t)n) {
+        if (frame.kind == FRAME_BLOCK) {
+            seed("native", name, i++, frame.body);
+        }
+    }
+    buffer_free(&blocks);
+}
+
+// One of each kind of record, and of each flag.
+static void whole_block(void) {
+    static const uint8_t bytes[] =
+        "\1\0w\3n@h\0\0\0\0\0\0\0\0" // head, a function, processes of both kinds
+        "\0\2w\1mw\1f\1\5\2w\3m@h\6"
+        "\x13\2\0\0\x10\3\2\1"                              // calls: with a token,
+        "\xb3\2\0\0\2w\0\3\1\1\1"                           // a label that is a term, and a caller,
+        "\x73\2\0\0\1\3\0\1\0\3\1w\1x"                      // a caller, and a rest
+        "\4\2\0\0\x14\2\0\0\1\5\2\0\0\6\2\0\0\6\2\0\1"      // what ends a call
+        "\7\2\0\x8\2\0\x9\2\0\xa\2\0\xb\2\0\xe\2\7\x12\xf"; // states, and a loss
+    seed("native", "whole", 0, slice_of(bytes, sizeof bytes - 1));
 }
 
 static void capture(const char *data, const char *name) {
@@ -38,6 +74,7 @@ static void capture(const char *data, const char *name) {
     seed("frame", name, 0, slice_of(bytes, len < LARGEST ? len : LARGEST));
     seed("message", name, FRAMES,
          slice_of(bytes, len < LARGEST ? len : LARGEST)); // some that follow one another
+    block(name, slice_of(bytes, len));
     struct frame frame;
     size_t at = 0;
     long n;
@@ -84,16 +121,18 @@ static void handshake(void) {
 
 static void whole_collector(void) {
     // node a
-    static const uint8_t pipeline[] = {0, 0, 0, 0, 1, 2, 0x71, 0, 1, 3, 7, 0, 2, 0, 33, REQUEST, 0,
+    static const uint8_t pipeline[] = {0, 0, 0, 0, 1, 2, 0x71, 0, 1, 3, 7, 0, 2, 0, 39, REQUEST, 0,
                                        3, LATER, 0, 8,
                                        // node b
-                                       3, 0, 0, 3, 1, 2, 3, 3, 2, 3, 33, REQUEST, 3, 3, LATER,
+                                       3, 0, 0, 3, 1, 2, 3, 3, 2, 3, 39, REQUEST, 3, 3, LATER,
+                                       // the same in blocks
+                                       3, 47, REQUEST, 0,
                                        // a total
                                        3, 1, 5, 7, 20, 10, 0, 3, 5,
                                        // a clock
                                        0, 1, 0, 100, 64, 20, 9, 20, 9, 20, 9, 20, 9, 20, 0, 7,
                                        // a gap, a loss
-                                       0, 1, 6, 100, 60, 100, 70, 0, 4, 0, 9, 40, 0, 13, 252, 9, 0,
+                                       0, 1, 6, 100, 60, 100, 70, 0, 4, 0, 9, 40, 0, 15, 252, 9, 0,
                                        0, 0, 4, 6, 1, 2, 3, 4, 5, 6, 0, 6};
     // node a, its data
     static const uint8_t session[] = {
@@ -197,6 +236,7 @@ int main(int argc, char **argv) {
     seed("orders", "flame", 0, slice_of(flame, sizeof flame - 1));
     samples();
     handshake();
+    whole_block();
     whole_collector();
     return 0;
 }

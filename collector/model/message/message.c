@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "model/message/message_learned.h"
+#include "model/message/message_note.h"
 
 uint32_t message_frame(struct slice body, struct cursor *c) {
     *c = cursor_of(body.data, body.len);
@@ -25,12 +26,6 @@ uint32_t message_frame(struct slice body, struct cursor *c) {
     }
     return c->failed ? 0 : count;
 }
-
-static inline bool atom_is(struct term_atom atom, const char *text, size_t len) {
-    return atom.text.len == len && memcmp(atom.text.data, text, len) == 0;
-}
-
-#define ATOM_IS(atom, literal) atom_is(atom, literal, sizeof(literal) - 1)
 
 static inline uint64_t pid_number(struct term_pid pid) {
     return pid.id | (uint64_t)pid.serial << 32;
@@ -67,18 +62,6 @@ static uint64_t read_from(struct cursor *c, struct term_pid traced) {
     return 0;
 }
 
-static uint64_t read_label(struct cursor *c) {
-    struct cursor label = *c;
-    if (term_is_integer(term_peek(c))) {
-        int64_t value = term_integer(c);
-        if (!c->failed) {
-            return hash_mix((uint64_t)value);
-        }
-        *c = label; // a number of more than 64 bits
-    }
-    return hash_bytes(term_take(c));
-}
-
 // Each spawn multiplies the parent's clock by 16: of one that has overflown, or may soon, no more
 // is known than that it is high.
 static uint64_t read_serial(struct cursor *c) {
@@ -95,69 +78,11 @@ static void read_token(struct cursor *c, struct term_pid traced, struct message 
         return;
     }
     term_skip(c); // flags
-    m->token = read_label(c);
+    m->token = note_label(c);
     m->serial = read_serial(c);
     m->from = read_from(c, traced);
     m->previous = read_serial(c);
     m->has_token = !c->failed;
-}
-
-// A function that control goes back to: {M, F, A}, or undefined at the bottom of a process. 0 when
-// it is neither.
-static uint32_t read_target(struct cursor *c) {
-    enum { UNDEFINED = 2 }; // functions have odd numbers
-    if (term_is_atom(term_peek(c))) {
-        return ATOM_IS(term_atom(c), "undefined") ? UNDEFINED : 0;
-    }
-    if (term_tuple(c) != 3) {
-        return 0;
-    }
-    const uint8_t *name = c->at;
-    term_atom(c);
-    term_atom(c);
-    struct slice atoms = slice_of(name, (size_t)(c->at - name));
-    int64_t arity = term_is_integer(term_peek(c)) ? term_integer(c) : -1;
-    return c->failed || arity < 0 || arity > 255 ? 0 : message_target(atoms, (uint32_t)arity);
-}
-
-// What a call of an entry function says of itself; ENTRY_NONE, and the cursor stays, when it is no
-// such call's.
-static enum message_entry read_entry(struct cursor *c, uint32_t elements) {
-    struct cursor word = *c;
-    if (elements < 2 || !term_is_atom(term_peek(&word))) {
-        return ENTRY_NONE;
-    }
-    struct term_atom what = term_atom(&word);
-    bool begins = ATOM_IS(what, "entry");
-    if (!begins && !ATOM_IS(what, "left_out")) {
-        return ENTRY_NONE;
-    }
-    *c = word;
-    return begins ? ENTRY_BEGINS : ENTRY_LEFT_OUT;
-}
-
-// Reads what stands behind the token in a message of the shim: [entry,] [Caller,] Identity [, none]
-// or [entry,] [Caller,] ask, Args [, none].
-static void read_rest(struct cursor *c, uint32_t elements, struct message *m) {
-    m->entry = read_entry(c, elements);
-    if (m->entry == ENTRY_LEFT_OUT) {
-        return;
-    }
-    elements -= m->entry == ENTRY_BEGINS;
-    if (elements >= 3) {
-        m->caller = read_target(c);
-        elements -= 2;
-        if (m->caller == 0) {
-            return;
-        }
-    }
-    if (elements == 2 && term_is_atom(term_peek(c)) && ATOM_IS(term_atom(c), "ask")) {
-        m->note_kind = NOTE_ARGUMENTS;
-        m->note = term_take(c);
-    } else if (elements == 1) {
-        m->note_kind = NOTE_IDENTITY;
-        m->note = term_take(c);
-    }
 }
 
 // Looks for the token in a match spec's message: it is the message, or an element of it. Other
@@ -175,7 +100,7 @@ static void find_token(struct cursor *c, struct term_pid traced, struct message 
         if (term_is_tuple(term_peek(&start))) {
             read_token(&start, traced, m);
             if (m->has_token && i == 0) {
-                read_rest(&start, arity - 1, m);
+                note_rest(&start, arity - 1, false, m);
             }
         }
     }
@@ -257,7 +182,7 @@ static bool read_state(struct cursor *c, struct term_atom what, bool timed, uint
     if (ATOM_IS(what, "return_to")) {
         struct cursor target = *c;
         m->kind = MESSAGE_RETURN_TO;
-        m->target = read_target(&target);
+        m->target = note_target(&target);
     } else if (gc && (ATOM_IS(what, "gc_minor_start") || ATOM_IS(what, "gc_major_start"))) {
         m->kind = MESSAGE_GC_START;
     } else if (gc && (ATOM_IS(what, "gc_minor_end") || ATOM_IS(what, "gc_major_end"))) {

@@ -288,6 +288,11 @@ void request_refuse(struct tracker *t, uint64_t token) {
 // -- loss and time --------------------------------------------------------------------------------
 
 void tracker_lost(struct tracker *t, int64_t latest) {
+    // the nearest loss to a request is the first since it opened: one that is told late is there
+    // from the earlier ones on
+    for (uint32_t i = t->losses; i != t->losses - LOSSES && t->lost_at[i % LOSSES] > latest; i--) {
+        t->lost_at[i % LOSSES] = latest;
+    }
     t->losses++;
     t->lost_at[t->losses % LOSSES] = latest;
 }

@@ -45,8 +45,9 @@ enum message_clock {
 
 enum message_note {
     NOTE_NONE,
-    NOTE_IDENTITY, // note is the term of an identity, `undefined` when the call names nothing
-    NOTE_ARGUMENTS // note is the list of arguments, to ask the shim about
+    NOTE_IDENTITY,  // note is the term of an identity, `undefined` when the call names nothing
+    NOTE_ARGUMENTS, // note is the list of arguments, to ask the shim about
+    NOTE_PROCESS    // of a return without its value: spawned is the process that this named
 };
 
 // What a call of an entry function did.
@@ -89,7 +90,8 @@ struct message {
     // the serial of the message that the sender had got last when it sent this; 0: none. Both up to
     // MESSAGE_LAST_SERIAL
     uint64_t previous;
-    struct slice note; // of a return: the value
+    struct slice note; // of a return: the value, empty where it did not come
+    uint64_t spawned;  // comparable with pid
     // what a reader has learned about this kind of event and function; NULL: nothing
     struct message_head *head;
 };

@@ -67,7 +67,7 @@ peer(chatter, Port) ->
 peer(data_huge, Port) ->
     data(Port, <<0, 16#ffffffff:32, 131, 104, 5>>);
 peer(data_random, Port) ->
-    data(Port, <<2, (rand:bytes(100000))/binary>>);
+    data(Port, <<255, (rand:bytes(100000))/binary>>);
 %% Frames whole and well counted, with terms that are damaged: counted, and the connection stays.
 peer(data_terms, Port) ->
     {ok, Control, Session} = connect(Port),
@@ -95,7 +95,7 @@ peer(streams, Port) ->
     [
         begin
             {ok, {_, Data}} = kprof_link:open_data(target(Port), Session, 0),
-            ok = gen_tcp:send(Data, <<2, 0, 0>>),
+            ok = gen_tcp:send(Data, <<255, 0, 0>>),
             closed = closed(Data)
         end
      || _ <- lists:seq(1, 1000)

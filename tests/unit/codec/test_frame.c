@@ -92,19 +92,32 @@ static void kinds(void **state) {
     assert_int_equal(f.kind, FRAME_TERM);
     assert_int_equal(f.body.len, LIMIT_FRAME_BYTES);
 
-    put_header(bytes, 0, LIMIT_FRAME_BYTES + 1);
-    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_HEADER);
-    assert_int_equal(f.kind, FRAME_OVERSIZED);
-    assert_int_equal(f.size, LIMIT_FRAME_BYTES + 1);
-    put_header(bytes, 0, LIMIT_FRAME_CLAIM);
-    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_HEADER);
-    assert_int_equal(f.kind, FRAME_OVERSIZED);
+    put_header(bytes, 2, 0); // a block, though none that can be read
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), 5);
+    assert_int_equal(f.kind, FRAME_BLOCK);
+    assert_int_equal(f.body.len, 0);
+    put_header(bytes, 2, LIMIT_FRAME_BYTES);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, LIMIT_FRAME_BYTES + 4), &f), FRAME_PARTIAL);
+    assert_int_equal(frame_next(guarded_copy(&g, bytes, LIMIT_FRAME_BYTES + 5), &f),
+                     LIMIT_FRAME_BYTES + 5);
+    assert_int_equal(f.kind, FRAME_BLOCK);
+    assert_int_equal(f.body.len, LIMIT_FRAME_BYTES);
 
-    put_header(bytes, 0, LIMIT_FRAME_CLAIM + 1);
-    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_BAD);
-    put_header(bytes, 0, UINT32_MAX);
-    assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_BAD);
-    for (unsigned op = 2; op < 256; op++) { // a stranger is known by its first byte
+    for (uint8_t op = 0; op <= 2; op += 2) {
+        put_header(bytes, op, LIMIT_FRAME_BYTES + 1);
+        assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_HEADER);
+        assert_int_equal(f.kind, FRAME_OVERSIZED);
+        assert_int_equal(f.size, LIMIT_FRAME_BYTES + 1);
+        put_header(bytes, op, LIMIT_FRAME_CLAIM);
+        assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_HEADER);
+        assert_int_equal(f.kind, FRAME_OVERSIZED);
+
+        put_header(bytes, op, LIMIT_FRAME_CLAIM + 1);
+        assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_BAD);
+        put_header(bytes, op, UINT32_MAX);
+        assert_int_equal(frame_next(guarded_copy(&g, bytes, 5), &f), FRAME_BAD);
+    }
+    for (unsigned op = 3; op < 256; op++) { // a stranger is known by its first byte
         bytes[0] = (uint8_t)op;
         assert_int_equal(frame_next(guarded_copy(&g, bytes, 1), &f), FRAME_BAD);
         assert_int_equal(frame_next(guarded_copy(&g, bytes, 50), &f), FRAME_BAD);
@@ -117,7 +130,7 @@ static void truncated_headers(void **state) {
     (void)state;
     struct guarded g = guarded_make(16);
     struct frame f;
-    for (uint8_t op = 0; op < 2; op++) {
+    for (uint8_t op = 0; op < 3; op++) {
         uint8_t bytes[5];
         put_header(bytes, op, 7);
         for (size_t len = 0; len < 5; len++) {
@@ -184,7 +197,7 @@ static void pieces(void **state) {
         assert_true(frame_feed(&reader, slice_of(bytes, 7)));
         assert_int_equal(frame_feed(&reader, slice_of(bytes + 7, 1)), !over);
         assert_int_equal(s.frames, 0);
-        put_header(bytes, 2, 0);
+        put_header(bytes, 3, 0);
         assert_false(frame_feed(&reader, slice_of(bytes, 5)));
         buffer_free(&s.partial);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/capture.h"
 
+#include "native_bytes.h"
 #include "trace_bytes.h"
 
 static struct capture probe(void) {
@@ -104,10 +105,42 @@ static void hostile_times(void **state) {
     }
 }
 
+// Blocks tell the same as the terms that they are made of.
+static void blocks(void **state) {
+    (void)state;
+    static const char *const files[] = {"otp25-basic.cap", "otp25-entry.cap", "otp27-calls.cap"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct slice file = data_file(files[i]);
+        struct capture terms = capture_probe(file);
+        assert_true(native_of_terms(file, 50, &out) > 0);
+        struct capture c = probe();
+        assert_true(slice_equal(c.node, terms.node));
+        assert_true(c.monotonic && !c.wall);
+        assert_int_equal(c.first, terms.first);
+        buffer_reset(&out);
+        free((void *)file.data);
+    }
+    // what comes behind the damage in one is not looked at
+    monotonic(1, 5);
+    monotonic(1, 6);
+    struct buffer damaged_block = buffer_make(1 << 16);
+    native_of_terms(slice_of(out.data, out.len), 9, &damaged_block);
+    for (size_t len = FRAME_HEADER; len < damaged_block.len; len++) {
+        uint8_t *bytes = malloc(len);
+        memcpy(bytes, damaged_block.data, len);
+        bytes[3] = (uint8_t)((len - FRAME_HEADER) >> 8);
+        bytes[4] = (uint8_t)(len - FRAME_HEADER);
+        struct capture c = capture_probe(slice_of(bytes, len));
+        assert_true(!c.monotonic || (c.first == 5 && slice_is(c.node, "n@h")));
+        free(bytes);
+    }
+    buffer_free(&damaged_block);
+}
+
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, bytes_setup, bytes_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {UNIT(the_captures), UNIT(clocks), UNIT(damaged),
-                                       UNIT(hostile_times)};
+                                       UNIT(hostile_times), UNIT(blocks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "ingest/pipeline.h"
+#include "ingest/pipeline_node.h"
 #include "ledger_sum.h"
+#include "native_bytes.h"
 #include "trace_bytes.h"
 
 #define MS 1000000LL
@@ -174,6 +175,7 @@ struct lies {
     bool slow[STREAMS];
     bool
         lists; // what comes at once comes as a list; and each connection but the first says its end
+    bool blocks; // what the first connection brings at once comes as a block
 };
 
 // One frame with a list of these messages.
@@ -194,6 +196,19 @@ static void feed_list(uint32_t stream, const struct sent *const *messages, uint3
     memcpy(out.data + at + 1, &size, sizeof size);
     assert_int_equal(merge_feed(m, stream, slice_of(out.data + at, out.len - at)), -1);
     out.len = at;
+}
+
+// The same as blocks of so many messages at most.
+static void feed_blocks(uint32_t stream, const struct sent *const *messages, uint32_t count,
+                        uint32_t most) {
+    struct buffer terms = buffer_make(16 << 20), blocks = buffer_make(16 << 20);
+    for (uint32_t i = 0; i < count; i++) {
+        buffer_append(&terms, out.data + messages[i]->at, messages[i]->len);
+    }
+    assert_int_equal(native_of_terms(slice_of(terms.data, terms.len), most, &blocks), count);
+    assert_int_equal(merge_feed(m, stream, slice_of(blocks.data, blocks.len)), -1);
+    buffer_free(&terms);
+    buffer_free(&blocks);
 }
 
 static void end_frame(uint32_t stream) {
@@ -217,14 +232,18 @@ static void run(const struct lies *lies) {
             uint32_t listed = 0;
             for (; at[i] < REQUESTS * OF_REQUEST && arrives(lies, i, sent[at[i]].time) <= time;
                  at[i]++) {
-                if (sent[at[i]].process % lies->streams == i && lies->lists && listed < REQUESTS) {
+                bool many = lies->lists || (lies->blocks && i == 0);
+                if (sent[at[i]].process % lies->streams == i && many && listed < REQUESTS) {
                     list[listed++] = &sent[at[i]];
                 } else if (sent[at[i]].process % lies->streams == i) {
                     assert_int_equal(merge_feed(m, i, bytes_of(&sent[at[i]])), -1);
                     brought = true;
                 }
             }
-            if (listed > 0) {
+            if (listed > 0 && lies->blocks && i == 0) {
+                feed_blocks(i, list, listed, 1 + (uint32_t)(time / (10 * MS) % 7));
+                brought = true;
+            } else if (listed > 0) {
                 feed_list(i, list, listed);
                 brought = true;
             }
@@ -245,17 +264,25 @@ static void run(const struct lies *lies) {
 
 static void same(void **state) {
     (void)state;
-    static const struct lies ways[] = {{1, {0}, {0}, false},
-                                       {2, {0, 0}, {0}, false},
-                                       {2, {0, 60}, {0}, false},
-                                       {2, {80, 20}, {0}, false},
-                                       {3, {50, 10, 0}, {0}, false}, // one has nothing to tell
-                                       {2, {0, 0}, {false, true}, false},
-                                       {2, {50, 0}, {true, false}, false},
-                                       {2, {0, 0}, {0}, true},
-                                       {2, {0, 60}, {0}, true},
-                                       {2, {80, 20}, {0}, true},
-                                       {2, {50, 0}, {true, false}, true}};
+    static const struct lies ways[] = {
+        {1, {0}, {0}, false, false},
+        {2, {0, 0}, {0}, false, false},
+        {2, {0, 60}, {0}, false, false},
+        {2, {80, 20}, {0}, false, false},
+        {3, {50, 10, 0}, {0}, false, false}, // one has nothing to tell
+        {2, {0, 0}, {false, true}, false, false},
+        {2, {50, 0}, {true, false}, false, false},
+        {2, {0, 0}, {0}, true, false},
+        {2, {0, 60}, {0}, true, false},
+        {2, {80, 20}, {0}, true, false},
+        {2, {50, 0}, {true, false}, true, false},
+        {1, {0}, {0}, false, true},
+        {2, {0, 0}, {0}, false, true},
+        {2, {0, 60}, {0}, false, true},
+        {2, {80, 20}, {0}, true, true},
+        {3, {50, 10, 0}, {0}, false, true},
+        {2, {50, 0}, {true, false}, false, true},
+        {2, {0, 0}, {false, true}, true, true}};
     struct buffer alone = buffer_make(1 << 20), now_told = buffer_make(1 << 20);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct buffer *told = i == 0 ? &alone : &now_told;
@@ -536,13 +563,213 @@ static void room_in_pieces(void **state) {
     assert_true(pipeline_totals(n).bytes > 2 * LIMIT_PARTIAL_BYTES);
 }
 
+// -- blocks ---------------------------------------------------------------------------------------
+
+// What of the script's messages from..until is connection 0's, as blocks.
+static void bring_blocks(size_t from, size_t until) {
+    static const struct sent *list[REQUESTS * OF_REQUEST];
+    uint32_t count = 0;
+    for (size_t i = from; i < until; i++) {
+        if (sent[i].process == 0) {
+            list[count++] = &sent[i];
+        }
+    }
+    feed_blocks(0, list, count, 100000);
+}
+
+static struct slice node_name(void) {
+    static const uint8_t node[] = {TERM_SMALL_ATOM_UTF8, 3, 'n', '@', 'h'};
+    return slice_of(node, sizeof node);
+}
+
+// A loss that a block tells has its place among the other connection's messages, which are there
+// already, and hurts what was open between its two times.
+static void loss_in_block(void **state) {
+    (void)state;
+    size_t a = first_after(START + SECOND);
+    static struct native_writer writer;
+    struct buffer block = buffer_make(1 << 16);
+    struct told loss = {
+        .kind = NATIVE_LOST, .time = START + SECOND, .messages = 70, .until = START + 2 * SECOND};
+    native_open(&writer, &block, 0, node_name(), START);
+    native_tell(&writer, &loss);
+    native_close(&writer);
+    merge_open(m, 0);
+    merge_open(m, 1);
+    for (size_t i = 0; i < REQUESTS * OF_REQUEST; i++) {
+        if (sent[i].process == 1) {
+            assert_int_equal(merge_feed(m, 1, bytes_of(&sent[i])), -1);
+        }
+    }
+    bring_blocks(0, a);
+    assert_int_equal(merge_feed(m, 0, slice_of(block.data, block.len)), -1);
+    bring_blocks(a, REQUESTS * OF_REQUEST);
+    end_all(true);
+    struct ledger_row sum = ledger_sum(p);
+    assert_int_equal(sum.messages, REQUESTS * OF_REQUEST);
+    assert_int_equal(sum.dropped_messages, 70);
+    assert_true(sum.incomplete_loss >= touched(1000, 2000) - 1);
+    assert_true(sum.incomplete_loss <= touched(1000, 2000) + 1);
+    assert_int_equal(sum.requests_complete, REQUESTS - sum.requests_incomplete);
+    assert_int_equal(n->pipeline->partial_bytes, 0);
+    buffer_free(&block);
+}
+
+// It waits until the others have brought what was before it.
+static void loss_waits(void **state) {
+    (void)state;
+    size_t half = first_after(START + SECOND / 2), over = first_after(START + SECOND);
+    static struct native_writer writer;
+    struct buffer block = buffer_make(1 << 16);
+    struct told loss = {
+        .kind = NATIVE_LOST, .time = START + SECOND, .messages = 70, .until = START + SECOND};
+    native_open(&writer, &block, 0, node_name(), START);
+    native_tell(&writer, &loss);
+    native_close(&writer);
+    merge_open(m, 0);
+    merge_open(m, 1);
+    assert_int_equal(merge_feed(m, 0, slice_of(block.data, block.len)), -1);
+    for (size_t i = 0; i <= over; i++) {
+        assert_int_equal(merge_feed(m, 1, bytes_of(&sent[i])), -1);
+        assert_true(i > half ||
+                    (pipeline_totals(n).messages == i + 1 && pipeline_totals(n).dropped == 0));
+    }
+    assert_int_equal(pipeline_totals(n).dropped, 70);
+    end_all(true);
+    buffer_free(&block);
+}
+
+// Bytes of the script's first frames.
+static size_t frames_bytes(int frames) {
+    struct frame frame;
+    size_t at = 0;
+    for (; frames > 0; frames--) {
+        at += (size_t)frame_next(slice_of(out.data + at, put_from - at), &frame);
+    }
+    return at;
+}
+
+// A block is read up to the damage, its rest is lost, and the next one is read again.
+static void damaged_block(void **state) {
+    (void)state;
+    struct buffer block = buffer_make(1 << 20);
+    native_of_terms(slice_of(out.data, frames_bytes(2)), 9, &block);
+    block.data[block.len - 1] = 12; // instead of its end
+    merge_open(m, 0);
+    merge_open(m, 1);
+    empty_frame(1);
+    assert_int_equal(merge_feed(m, 0, slice_of(block.data, block.len)), -1);
+    bring_blocks(2, 50);
+    end_all(true);
+    uint32_t later = 0;
+    for (size_t i = 2; i < 50; i++) {
+        later += sent[i].process == 0;
+    }
+    assert_int_equal(pipeline_totals(n).messages, 3 + later);
+    assert_int_equal(ledger_sum(p).decode_errors, 1);
+    assert_true(ledger_sum(p).incomplete_loss > 0);
+    assert_int_equal(n->pipeline->partial_bytes, 0);
+    buffer_free(&block);
+}
+
+// A connection that is lost in the middle of a block's frame.
+static void cut_block(void **state) {
+    (void)state;
+    struct buffer block = buffer_make(1 << 20);
+    native_of_terms(slice_of(out.data, out.len), 9, &block);
+    for (size_t cut = 1; cut < 200; cut++) {
+        stop();
+        start();
+        merge_open(m, 0);
+        merge_feed(m, 0, slice_of(block.data, cut));
+        merge_close(m, 0, false);
+        merge_open(m, 1);
+        end_frame(1);
+        assert_true(pipeline_totals(n).messages <= 9 && pipeline_totals(n).decode_errors <= 1);
+        assert_true(cut <= FRAME_HEADER || pipeline_totals(n).decode_errors == 1);
+        assert_false(n->bad); // what comes next is read
+        merge_end(m);
+    }
+    buffer_free(&block);
+}
+
+// Without memory for one it goes on as it is, out of order, and nothing of it is lost.
+static void no_memory_for_a_block(void **state) {
+    (void)state;
+    size_t first = frames_bytes(2), whole = frames_bytes(OF_REQUEST); // of the first request
+    struct buffer begin = buffer_make(1 << 20), rest = buffer_make(1 << 20);
+    native_of_terms(slice_of(out.data, first), 9, &begin);
+    native_of_terms(slice_of(out.data + first, whole - first), 9, &rest);
+    for (int failing = 0; failing < 2; failing++) {
+        stop();
+        start();
+        merge_open(m, 0);
+        merge_open(m, 1);
+        empty_frame(1);
+        merge_feed(m, 0, slice_of(begin.data, begin.len));
+        tick(START + 150 * MS);
+        empty_frame(1);
+        assert_int_equal(pipeline_totals(n).messages, 2);
+        merge_feed(m, 0, slice_of(rest.data, rest.len - 1));
+        fail_alloc_at(failing ? 0 : -1);
+        merge_feed(m, 0, slice_of(rest.data + rest.len - 1, 1));
+        fail_alloc_at(-1);
+        end_all(true);
+        assert_int_equal(pipeline_totals(n).messages, OF_REQUEST);
+        assert_int_equal(pipeline_totals(n).decode_errors, 0);
+        assert_int_equal(ledger_sum(p).incomplete_loss, failing);
+        assert_int_equal(ledger_sum(p).requests_complete, !failing);
+        assert_int_equal(n->pipeline->partial_bytes, 0);
+    }
+    buffer_free(&begin);
+    buffer_free(&rest);
+}
+
+// A connection that brings blocks and is far ahead waits for the other one, as long as there is
+// room.
+static void room_for_blocks(void **state) {
+    (void)state;
+    struct buffer blocks = buffer_make(16 << 20);
+    uint64_t fed = 0, most = 0, told = 0;
+    uint64_t each = native_of_terms(slice_of(out.data, out.len), 300, &blocks);
+    merge_open(m, 0);
+    merge_open(m, 1);
+    merge_feed(m, 1, bytes_of(&sent[0]));
+    while (fed < 3 * LIMIT_PARTIAL_BYTES) {
+        assert_int_equal(merge_feed(m, 0, slice_of(blocks.data, blocks.len)), -1);
+        fed += blocks.len;
+        told += each;
+        size_t taken = n->pipeline->partial_bytes;
+        most = taken > most ? taken : most;
+    }
+    end_all(true);
+    assert_true(most > LIMIT_PARTIAL_BYTES / 8 && most < LIMIT_PARTIAL_BYTES / 8 * 9);
+    assert_int_equal(pipeline_totals(n).messages, told + 1); // what was out of order is there, too
+    assert_int_equal(n->pipeline->partial_bytes, 0);
+    buffer_free(&blocks);
+}
+
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        UNIT(same),         UNIT(lost),           UNIT(dropped),     UNIT(silent),
-        UNIT(damaged),      UNIT(within_a_frame), UNIT(room),        UNIT(ended),
-        UNIT(damaged_list), UNIT(room_in_pieces), UNIT(begun_frame),
+        UNIT(same),
+        UNIT(lost),
+        UNIT(dropped),
+        UNIT(silent),
+        UNIT(damaged),
+        UNIT(within_a_frame),
+        UNIT(room),
+        UNIT(ended),
+        UNIT(damaged_list),
+        UNIT(room_in_pieces),
+        UNIT(begun_frame),
+        UNIT(loss_in_block),
+        UNIT(loss_waits),
+        UNIT(damaged_block),
+        UNIT(cut_block),
+        UNIT(no_memory_for_a_block),
+        UNIT(room_for_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

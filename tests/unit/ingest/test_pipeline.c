@@ -342,7 +342,7 @@ static void damage(void **state) {
     begin(false, true);
     request(1, 2, 0);
     size_t len = out.len;
-    buffer_text(&out, "\2\2\2\2\2\2\2\2");
+    buffer_text(&out, "\3\3\3\3\3\3\3\3");
     for (size_t i = 0; i < out.len; i++) {
         bad = pipeline_feed(n, slice_of(out.data + i, 1));
         assert_int_equal(bad, i < len ? -1 : (int64_t)len);

@@ -9,6 +9,7 @@
 #include "captures.h"
 #include "codec/frame.h"
 #include "ingest/pipeline.h"
+#include "native_bytes.h"
 #include "trace_bytes.h"
 
 static char dir[] = "/tmp/kprof-recording.XXXXXX";
@@ -253,11 +254,77 @@ static void oversized(void **state) {
     free((void *)kept.data);
 }
 
+// Blocks are kept as they are, whatever pieces they come in; one that cannot be read is not.
+static void blocks(void **state) {
+    (void)state;
+    static const size_t pieces[] = {1, 7, 1000, 1 << 20};
+    static const char *const files[] = {"otp25-basic.cap", "otp27-calls.cap"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct slice file = data_file(files[i]);
+        assert_true(native_of_terms(file, 100, &out) > 0);
+        struct slice blocks = slice_of(out.data, out.len);
+        for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) {
+            struct slice kept = record(blocks, pieces[k], false);
+            assert_true(slice_equal(kept, blocks));
+            free((void *)kept.data);
+        }
+        struct replayed r = replay(blocks);
+        assert_true(r.totals.messages > 0 && r.totals.decode_errors == 0);
+        buffer_reset(&out);
+        free((void *)file.data);
+    }
+    // bytes of no record would be kept with it
+    put_requests();
+    struct buffer bytes = buffer_make(1 << 16);
+    native_of_terms(slice_of(out.data, out.len), 1000, &bytes);
+    size_t block = bytes.len;
+    buffer_text(&bytes, "SECRET");
+    bytes.data[3] = (uint8_t)((bytes.len - FRAME_HEADER) >> 8);
+    bytes.data[4] = (uint8_t)(bytes.len - FRAME_HEADER);
+    native_of_terms(slice_of(out.data, out.len), 1000, &bytes);
+    struct slice kept = record(slice_of(bytes.data, bytes.len), 11, false);
+    no_secret(kept);
+    assert_int_equal(kept.len, FRAME_HEADER + 2 + block);
+    struct replayed live = replay(slice_of(bytes.data, bytes.len)), again = replay(kept);
+    assert_true(live.totals.decode_errors == 1 && again.totals.decode_errors == 1);
+    assert_true(!live.bad && !again.bad);
+    free((void *)kept.data);
+    // cut off at every byte
+    for (size_t end = 0; end <= block; end++) {
+        kept = record(slice_of(bytes.data, end), 64, false);
+        no_secret(kept);
+        expect_same(slice_of(bytes.data, end), kept);
+        free((void *)kept.data);
+    }
+    buffer_free(&bytes);
+}
+
+// Without memory to look at them, too.
+static void blocks_without_memory(void **state) {
+    (void)state;
+    put_requests();
+    struct buffer bytes = buffer_make(1 << 16);
+    native_of_terms(slice_of(out.data, out.len), 1000, &bytes);
+    struct recording_place place = {dir, false};
+    struct recording *r = recording_start(&place, "n@h", 7, NOW);
+    assert_non_null(r);
+    fail_alloc_at(0);
+    recording_add(r, slice_of(bytes.data, bytes.len));
+    fail_alloc_at(-1);
+    recording_add(r, slice_of(bytes.data, bytes.len));
+    recording_end(r);
+    struct slice kept = recorded(NAME);
+    assert_int_equal(kept.len, FRAME_HEADER + 2 + bytes.len);
+    assert_int_equal(replay(kept).totals.decode_errors, 1);
+    free((void *)kept.data);
+    buffer_free(&bytes);
+}
+
 int main(void) {
     log_set_level(LOG_ERROR);
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
-    const struct CMUnitTest tests[] = {UNIT(file_is_its_owners), UNIT(one_second),
-                                       UNIT(captures_replay_the_same), UNIT(damaged),
-                                       UNIT(oversized)};
+    const struct CMUnitTest tests[] = {
+        UNIT(file_is_its_owners), UNIT(one_second), UNIT(captures_replay_the_same), UNIT(damaged),
+        UNIT(oversized),          UNIT(blocks),     UNIT(blocks_without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
