@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "note.h"
+
+struct note_atoms note_atoms(ErlNifEnv *env) {
+    return (struct note_atoms){
+        .undefined = enif_make_atom(env, "undefined"),
+        .none = enif_make_atom(env, "none"),
+        .erlang = enif_make_atom(env, "erlang"),
+        .spawn = enif_make_atom(env, "spawn"),
+        .spawn_link = enif_make_atom(env, "spawn_link"),
+        .spawn_opt = enif_make_atom(env, "spawn_opt"),
+        .extra = enif_make_atom(env, "extra"),
+        .match_spec_result = enif_make_atom(env, "match_spec_result"),
+    };
+}
+
+size_t note_term(ErlNifEnv *env, ERL_NIF_TERM term, uint8_t *out, size_t room) {
+    ErlNifBinary encoded; // outside of any process's heap
+    size_t size = 0;
+    if (!enif_term_to_binary(env, term, &encoded)) {
+        return 0;
+    }
+    if (encoded.size > 1 && encoded.size - 1 <= room) {
+        for (size = 0; size < encoded.size - 1; size++) {
+            out[size] = encoded.data[size + 1];
+        }
+    }
+    enif_release_binary(&encoded);
+    return size;
+}
+
+// -- functions ------------------------------------------------------------------------------------
+
+// Reads {M, F, Arity or Args}.
+static bool read_function(ErlNifEnv *env, ERL_NIF_TERM mfa, ERL_NIF_TERM *module,
+                          ERL_NIF_TERM *function, unsigned *arity) {
+    const ERL_NIF_TERM *of;
+    int size;
+    if (!enif_get_tuple(env, mfa, &size, &of) || size != 3 || !enif_is_atom(env, of[0]) ||
+        !enif_is_atom(env, of[1]) ||
+        (!enif_get_uint(env, of[2], arity) && !enif_get_list_length(env, of[2], arity)) ||
+        *arity > 255) {
+        return false;
+    }
+    *module = of[0];
+    *function = of[1];
+    return true;
+}
+
+static void set_byte(union record *r, unsigned byte, uint64_t value) {
+    r->of.head &= ~((uint64_t)0xff << (8 * byte));
+    r->of.head |= value << (8 * byte);
+}
+
+bool note_function(ErlNifEnv *env, ERL_NIF_TERM mfa, union record *r) {
+    ERL_NIF_TERM module, function;
+    unsigned arity;
+    if (!read_function(env, mfa, &module, &function, &arity)) {
+        return false;
+    }
+    r->of.module = module;
+    r->of.function = function;
+    set_byte(r, RECORD_ARITY, arity);
+    return true;
+}
+
+// Writes who has called: {M, F, Arity} or undefined. False: it is neither.
+static bool note_caller(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM caller,
+                        union record *r) {
+    ERL_NIF_TERM module, function;
+    unsigned arity;
+    if (caller == atoms->undefined) {
+        r->of.caller_module = 0;
+        return true;
+    }
+    if (!read_function(env, caller, &module, &function, &arity)) {
+        return false;
+    }
+    r->of.caller_module = module;
+    r->of.caller_function = function;
+    set_byte(r, RECORD_CALLER_ARITY, arity);
+    return true;
+}
+
+// -- calls ----------------------------------------------------------------------------------------
+
+// A clock of a token. Each spawn multiplies the parent's by 16: of one past 64 bits no more is told
+// than that it is high, which is also what the collector takes a negative one for.
+static uint64_t serial_of(ErlNifEnv *env, ERL_NIF_TERM term) {
+    ErlNifUInt64 serial;
+    return enif_get_uint64(env, term, &serial) ? serial : UINT64_MAX;
+}
+
+// Appends bytes to the tail as its next part, of which there is none behind it yet.
+static size_t note_part(ErlNifEnv *env, ERL_NIF_TERM term, union record *r, size_t used,
+                        unsigned part, size_t room) {
+    size_t size = note_term(env, term, (uint8_t *)r->of.tail + used, room);
+    r->of.lengths |= (uint64_t)size << (16 * part);
+    return used + size;
+}
+
+// Writes a token, {Flags, Label, Serial, From, LastCount}. Adds what it puts into the tail to
+// *used. Returns its flags, 0: it is none.
+static uint8_t note_token(ErlNifEnv *env, ERL_NIF_TERM term, union record *r, size_t *used) {
+    const ERL_NIF_TERM *of;
+    int size;
+    ErlNifSInt64 label;
+    uint8_t flags = RECORD_TOKEN;
+    if (!enif_get_tuple(env, term, &size, &of) || size != 5) {
+        return 0;
+    }
+    if (enif_get_int64(env, of[1], &label)) {
+        r->of.label = (uint64_t)label;
+    } else {
+        flags |= RECORD_TERM;
+        *used = note_part(env, of[1], r, *used, 0, RECORD_LABEL_BYTES);
+        if (*used == 0) {
+            return 0;
+        }
+    }
+    r->of.serial = serial_of(env, of[2]);
+    ErlNifPid from;
+    r->of.from = 0;
+    if (enif_get_local_pid(env, of[3], &from)) {
+        r->of.from = from.pid;
+    } else if (enif_is_pid(env, of[3])) {
+        *used = note_part(env, of[3], r, *used, 1, RECORD_FROM_BYTES);
+    }
+    r->of.previous = serial_of(env, of[4]);
+    return flags;
+}
+
+// Writes elements of the message as the rest.
+static void note_rest(ErlNifEnv *env, const struct note_atoms *atoms, const ERL_NIF_TERM *of,
+                      unsigned count, union record *r, size_t *used) {
+    static const uint8_t undefined[] = {119, 9, 'u', 'n', 'd', 'e', 'f', 'i', 'n', 'e', 'd'};
+    uint8_t *rest = (uint8_t *)r->of.tail + *used;
+    size_t at = 0;
+    for (unsigned i = 0; i < count; i++) {
+        // every element behind this one has room for an undefined
+        size_t room = RECORD_REST_BYTES - at - (count - i - 1) * sizeof undefined;
+        size_t size = of[i] == atoms->undefined ? 0 : note_term(env, of[i], rest + at, room);
+        for (size_t k = 0; size == 0 && k < sizeof undefined; k++) {
+            rest[at + k] = undefined[k];
+        }
+        at += size > 0 ? size : sizeof undefined;
+    }
+    *used += at;
+    r->of.lengths |= (uint64_t)at << 32;
+    set_byte(r, RECORD_ELEMENTS, count);
+}
+
+uint8_t note_call(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM options,
+                  union record *r, uint64_t *words) {
+    ERL_NIF_TERM message;
+    const ERL_NIF_TERM *of;
+    int size;
+    size_t used = 0;
+    uint8_t flags = 0;
+    r->of.lengths = 0;
+    if (enif_get_map_value(env, options, atoms->match_spec_result, &message) &&
+        enif_get_tuple(env, message, &size, &of) && size > 0) {
+        flags = note_token(env, of[0], r, &used);
+    }
+    if (flags != 0) {
+        unsigned count = (unsigned)size - 1;
+        if (count == 3 && of[3] == atoms->none && note_caller(env, atoms, of[1], r)) {
+            flags |= RECORD_CALLER;
+            of++;
+            count = 1;
+        }
+        if (count != 1 || of[1] != atoms->undefined) {
+            flags |= RECORD_REST;
+            note_rest(env, atoms, of + 1, count <= NOTE_ELEMENTS ? count : 0, r, &used);
+        }
+    }
+    *words = RECORD_END(tail) + (used + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+    return flags;
+}
+
+uint64_t note_spawned(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM options,
+                      const union record *r) {
+    ERL_NIF_TERM value, function = r->of.function;
+    const ERL_NIF_TERM *of;
+    int size;
+    uint8_t arity = record_byte(r, RECORD_ARITY);
+    ErlNifPid pid;
+    if (r->of.module != atoms->erlang ||
+        !((arity == 3 && (function == atoms->spawn || function == atoms->spawn_link)) ||
+          (arity == 4 && function == atoms->spawn_opt)) ||
+        !enif_get_map_value(env, options, atoms->extra, &value)) {
+        return 0;
+    }
+    if (enif_get_tuple(env, value, &size, &of) && size == 2) {
+        value = of[0]; // {Pid, Monitor}
+    }
+    return enif_get_local_pid(env, value, &pid) ? pid.pid : 0;
+}
