@@ -3,19 +3,19 @@
 %% Writes the shim as a C file, so that the kprof tool can bring it into nodes without any Erlang of
 %% its own: terms in external format.
 %%   shim_modules  what kprof_visit:modules/1 gives
-%%   shim_app      the application specification
+%%   shim_app      what kprof_visit:application/1 gives
 %%   shim_enter_expr, shim_leave_expr   what erl_eval has to evaluate, see kprof_visit:expression/2
 %% Usage: embed_shim.escript EBIN-FOLDER OUT.c
 main([Ebin, Out]) ->
-    {ok, [{application, kprof, _} = App]} = file:consult(filename:join(Ebin, "kprof.app")),
-    {module, kprof_app} = code:load_abs(filename:join(Ebin, "kprof_app")),
+    [
+        {module, M} = code:load_abs(filename:join(Ebin, atom_to_list(M)))
+     || M <- [kprof_app, kprof_library, kprof_visit]
+    ],
     Visit = filename:join(Ebin, "kprof_visit"),
-    {module, kprof_visit} = code:load_abs(Visit),
-    Modules = kprof_visit:modules(Ebin),
     ok = file:write_file(Out, [
         "#include \"shim_bytes.h\"\n",
-        bytes(modules, Modules),
-        bytes(app, App),
+        bytes(modules, kprof_visit:modules(Ebin)),
+        bytes(app, kprof_visit:application(Ebin)),
         bytes(enter_expr, kprof_visit:expression(enter, Visit)),
         bytes(leave_expr, kprof_visit:expression(leave, Visit))
     ]);

@@ -109,10 +109,13 @@ static void on_total(struct shim_link *link, struct control_map message) {
 
 static void on_started(const struct shim_link *link, struct control_map message) {
     int64_t labels;
+    struct slice tracer = {0};
     if (control_get_int(message, FIELD_LABELS, &labels) && labels > 0 && labels <= UINT32_MAX) {
         pipeline_set_labels(link->node, (uint32_t)labels);
     }
-    shim_link_tell(link, LOG_INFO, "tracing");
+    control_get_text(message, FIELD_TRACER, &tracer);
+    shim_link_tell(link, LOG_INFO, "tracing%s",
+                   slice_is(tracer, TRACER_NATIVE) ? ", by the native tracer" : "");
 }
 
 static void on_stopped(struct shim_link *link, struct control_map message) {

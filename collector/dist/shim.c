@@ -139,6 +139,9 @@ static bool put_options(ei_x_buff *x, const struct shim_options *o) {
     if (o->wait) {
         good = good && put_key(x, "wait") && put_atom(x, "true");
     }
+    if (o->tracer) {
+        good = good && put_key(x, "tracer") && put_atom(x, o->tracer);
+    }
     if (o->one_in > 0 || o->per_second > 0) {
         good = good && put_key(x, "sample") && put_tuple(x, 2) &&
                put_atom(x, o->one_in > 0 ? "one_in" : "per_second") &&

@@ -24,9 +24,10 @@
 //                     slow_threshold_us, stats, calls, slow;
 //                     returns "none": return values of the tier do not travel; stats, calls, slow:
 //                     what it wants to be sent
-//     trace_started   at, labels
+//     trace_started   at, labels, tracer "port" | "native"
 //                     at: the node's monotonic time in ticks, here and below; labels: what the
-//                     labels of its requests start with, above 32 bits of counter
+//                     labels of its requests start with, above 32 bits of counter; tracer: what
+//                     the VM traces to, the port without
 //     trace_stopped   at, reason, text
 //     clock           at, time_offset, unsampled, off_ms, tripped_ms, away_ms, trips,
 //                     lowered_ms, unmarked_calls, unmarked
@@ -246,6 +247,8 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define STATE_WAITING "waiting" // for its collector
 #define STATE_TRIPPED "tripped"
 #define STATE_PAUSED "paused"
+// tracer
+#define TRACER_NATIVE "native"
 // command
 #define STEER_PAUSE "pause"
 #define STEER_RESUME "resume"
@@ -385,6 +388,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_TIME_OFFSET "time_offset"
 #define FIELD_TOP "top"
 #define FIELD_TOTAL "total"
+#define FIELD_TRACER "tracer"
 #define FIELD_TRIGGER "trigger"
 #define FIELD_TRIGGERS "triggers"
 #define FIELD_TRIPPED_MS "tripped_ms"

@@ -43,6 +43,7 @@ struct shim_options {
     uint32_t identity_argument; // argument is the identity, 1 the first
     // functions that are not there are no error: they are traced once they are
     bool wait;
+    const char *tracer;          // "port", "native" or "auto"
     uint32_t one_in, per_second; // sampling: one request in so many, or so many a second at most
 };
 

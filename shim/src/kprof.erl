@@ -118,6 +118,7 @@
     | {trace_gc, boolean()}
     | {trace_scheduling, boolean()}
     | {triggers, [trigger()]}
+    | {tracer, port | native | auto}
     | {wait, boolean()}.
 %% See {@link start_trace/1}.
 
@@ -295,6 +296,11 @@ unload() ->
 %% busiest processes by what the trigger is about, labelled with the trigger's name; `name': what it
 %% is called, `run_queue' say, or `tier_p99 http'. 16 at most. `kprof trigger' adds some, and tells
 %% how they stand. What happened is in the log and in `kprof nodes --history'.</li>
+%% <li>`{tracer, port | native | auto}', default `port': what the VM traces to. `native' is a
+%% library of kprof's in the VM: a traced call costs the node less than one through a trace port,
+%% and what waits to be sent is bounded, 2 MB for each thread of the VM. Where it cannot be loaded
+%% it is a port all the same, and one line of warning says why. `auto' takes it on releases of OTP
+%% that it was tried on. It is for Linux, on x86-64 and ARM64; full traces do without it.</li>
 %% <li>`{wait, boolean()}', default false: a function that is not in its module is no error; it is
 %% traced once the module has been loaded with it.</li>
 %% </ul>

@@ -11,6 +11,8 @@
 -define(END_MS, 10000).
 -define(TURN_MS, 20).
 -define(TURNS, 1000).
+% for what a thread does in the native tracer, some microseconds, at most
+-define(NATIVE_MS, 200).
 
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
@@ -90,6 +92,7 @@ modules() ->
         kprof_json,
         kprof_label,
         kprof_ledger,
+        kprof_library,
         kprof_link,
         kprof_load,
         kprof_lookout,
@@ -98,6 +101,7 @@ modules() ->
         kprof_mfa,
         kprof_misultin,
         kprof_msgpack,
+        kprof_native,
         kprof_nearest,
         kprof_option_map,
         kprof_options,
@@ -108,6 +112,7 @@ modules() ->
         kprof_protocol,
         kprof_questions,
         kprof_queues,
+        kprof_random,
         kprof_relay,
         kprof_sample,
         kprof_sample_budget,
@@ -214,15 +219,21 @@ take_out() ->
     _ = application:stop(kprof),
     _ = application:unload(kprof),
     Modules = [M || M <- modules(), code:is_loaded(M) =/= false],
+    Native =
+        case kprof_native:is_loaded() of
+            true -> ?NATIVE_MS;
+            false -> 0
+        end,
     % another may do the same at this time
     lists:foreach(fun(M) -> code:soft_purge(M) andalso code:delete(M) end, Modules),
-    _ = spawn(erl_eval, exprs, [purging(), [{'Modules', Modules}]]),
+    _ = spawn(erl_eval, exprs, [purging(), [{'Modules', Modules}, {'Native', Native}]]),
     ok.
 
 %% @private
-%% What purges `Modules'. For each module the VM has every process of the node look whether it uses
-%% that: 0.2 s of processor time where there are 100,000, at priority high, in which the node's own
-%% processes hardly run. So it gives way after each.
+%% What purges `Modules', in `Native' ms: a library goes with its module, and the VM does not wait
+%% for what its threads for dirty work do in there. For each module the VM has every process of the
+%% node look whether it uses that: 0.2 s of processor time where there are 100,000, at priority
+%% high, in which the node's own processes hardly run. So it gives way after each.
 -spec purging() -> [erl_parse:abstract_expr()].
 purging() ->
     {ok, Tokens, _} = erl_scan:string(
@@ -239,6 +250,7 @@ purging() ->
         "                            _ -> ok\n"
         "                        end\n"
         "                end,\n"
+        "        _ = Native > 0 andalso timer:sleep(Native),\n"
         "        Purge(Modules, 10)."
     ),
     {ok, Exprs} = erl_parse:parse_exprs(Tokens),

@@ -33,7 +33,8 @@ purging_case() ->
 
 purges() ->
     receive
-        {purge, Modules} -> erl_eval:exprs(kprof_app:purging(), [{'Modules', Modules}])
+        {purge, Modules} ->
+            erl_eval:exprs(kprof_app:purging(), [{'Modules', Modules}, {'Native', 0}])
     end.
 
 rests(Purger) ->

@@ -112,7 +112,7 @@ cut_off() ->
 guarded() ->
     kprof_guard = ets:new(kprof_guard, [named_table, public]),
     {ok, Guard} = kprof_guard:start_link(),
-    {ok, Tracer, Socket} = kprof_tracer:open(),
+    {ok, Tracer, Socket} = kprof_tracer:open(port),
     Pattern = {{lists, last, 1}, [{'_', [], []}]},
     ok = kprof_guard:arm(Tracer, [Pattern], busy),
     ok = kprof_tracer:set_patterns(Tracer, [Pattern]),

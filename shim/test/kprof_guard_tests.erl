@@ -20,7 +20,7 @@ load() ->
 guarded(Test) ->
     kprof_guard = ets:new(kprof_guard, [named_table, public]),
     {ok, Guard} = kprof_guard:start_link(),
-    {ok, Tracer, Socket} = kprof_tracer:open(),
+    {ok, Tracer, Socket} = kprof_tracer:open(port),
     ok = load(),
     Pattern = {{?RELOADED, f, 0}, [{'_', [], []}]},
     ok = kprof_guard:arm(Tracer, [Pattern], busy),

@@ -334,7 +334,7 @@ receive_from(Stranger) ->
 %% The flags of a process that was armed for everything, before and after the undo, while the port
 %% is still there: with the port they would go by themselves.
 flags_undone() ->
-    {ok, Tracer, _Socket} = kprof_tracer:open(),
+    {ok, Tracer, _Socket} = kprof_tracer:open(port),
     Patterns = [
         {{?MODULE, slow, 0}, [
             {'_', [], [{message, false}, {trace, [], [exiting, garbage_collection, running]}]}

@@ -15,7 +15,7 @@ connect(Number) ->
 %% Nothing of the proof stays in the stream.
 clean_stream_test_() -> {timeout, 300, fun clean_stream_case/0}.
 clean_stream_case() ->
-    {ok, Tracer, Socket} = kprof_tracer:open(),
+    {ok, Tracer, Socket} = kprof_tracer:open(port),
     true = erlang:port_command(kprof_tracer:port(Tracer), <<"first">>),
     ?assertEqual({ok, <<0, 5:32, "first">>}, gen_tcp:recv(Socket, 10, 50000)),
     ?assertEqual(nobody, kprof_tracer:flags_owner(Tracer)),
@@ -30,7 +30,7 @@ owner(How) ->
     Self = self(),
     {Pid, Ref} = spawn_monitor(fun() ->
         process_flag(trap_exit, true),
-        {ok, Tracer, _} = kprof_tracer:open(),
+        {ok, Tracer, _} = kprof_tracer:open(port),
         Self ! {tracer, Tracer},
         receive
             {'EXIT', Port, Why} -> exit({told, Port =:= kprof_tracer:port(Tracer), Why});

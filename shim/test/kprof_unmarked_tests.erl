@@ -19,7 +19,7 @@ counter(Tracer, MFA) -> kprof_vm:info(element(2, Tracer), MFA, call_count).
 
 with_tracer(Test) ->
     {timeout, 300, fun() ->
-        {ok, Tracer, Socket} = kprof_tracer:open(),
+        {ok, Tracer, Socket} = kprof_tracer:open(port),
         try
             Test(Tracer)
         after

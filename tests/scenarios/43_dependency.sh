@@ -47,6 +47,7 @@ traces() {
     {kprof:status(), code:get_mode(), length(Modules), [M || M <- Modules, code:is_loaded(M) =:= false],
      lists:member('Elixir.Kprof.Plug', Modules)}.")" \
      "{idle,embedded,$(find "$top/shim/src" -name '*.erl' | wc -l),[],true}" "$name: every module of the shim is in, and it runs"
+  is "$(target_eval "$name@localhost" 'kprof_library:load().')" ok "$name: the native tracer's library is in, too"
   is "$(target_eval "$name@localhost" "$module:trace($collector_port).")" ok "$name: it traces"
   is "$(target_eval "$name@localhost" "
     {module, _} = code:load_abs(\"$SCENARIO_EBIN/scenario_trace\"),

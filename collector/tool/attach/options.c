@@ -54,6 +54,10 @@ const char attach_help[] =
     "                          look at the node through the collector\n"
     "  --wait                  a module or function need not be there yet: it is traced once it\n"
     "                          is loaded\n"
+    "  --tracer KIND           what NODE traces to: port, a trace port (the default); native, a\n"
+    "                          library of kprof's in NODE, with which a traced call costs less;\n"
+    "                          auto, which is native on releases of OTP that it was tried on.\n"
+    "                          Where it does not load it is the port, and a line says why\n"
     "M:F/A is shop_http:handle/2, 'my mod':'do it'/2, or as Elixir writes it: MyApp.Repo.all/2,\n"
     ":ets.lookup/2.\n"
     "\n"
@@ -222,6 +226,17 @@ static int take_sample(struct attach_options *o, const char *text) {
     return EXIT_SUCCESS;
 }
 
+static int take_tracer(struct attach_options *o, const char *text) {
+    static const char *const all[] = {"port", "native", "auto"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strcmp(text, all[i]) == 0) {
+            o->trace.tracer = all[i];
+            return EXIT_SUCCESS;
+        }
+    }
+    return wrong("tracer", text, "port, native or auto");
+}
+
 static int take(void *to, int option, const char *value) {
     struct attach_options *o = to;
     switch (option) {
@@ -233,6 +248,8 @@ static int take(void *to, int option, const char *value) {
         return take_identity(o, value);
     case 's':
         return take_sample(o, value);
+    case 'T':
+        return take_tracer(o, value);
     case 'p':
         o->trace.presets = o->presets;
         return attach_take_preset("attach", value, o->presets, &o->trace.preset_count);
@@ -385,6 +402,7 @@ int attach_options_read(int argc, char **argv, struct attach_options *o) {
         {"sample", required_argument, NULL, 's'},
         {"config", required_argument, NULL, 'f'},
         {"for", required_argument, NULL, 'F'},
+        {"tracer", required_argument, NULL, 'T'},
         {"wait", no_argument, NULL, 'w'},
         {"no-tiers", no_argument, NULL, 'n'},
         {"db", required_argument, NULL, 'd'},

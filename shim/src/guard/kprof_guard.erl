@@ -6,8 +6,9 @@
 %% <li>Gauge: every 10 ms an empty command to the trace port that must not wait. 8 refusals in a row
 %% mean that the node makes messages faster than the port takes them, and trip the breaker. The
 %% command goes all the way to the collector, and wakes five threads: with neither tiers nor
-%% entries, where only what marks requests makes messages, it is every 500 ms until one is
-%% refused.</li>
+%% entries, where only what marks requests makes messages, it is every 500 ms until one is refused.
+%% The native tracer refuses nothing: that it has dropped messages since the look before
+%% counts as a refusal.</li>
 %% <li>The same every 10 ms of the process that full traces are traced to ({@link
 %% kprof_full_relay:look/2}). It ends these alone: the trace port has nothing to do with
 %% them.</li>
@@ -343,12 +344,9 @@ terminate(_, #s{armed = {Tracer, Patterns, _, _}}) ->
     ok.
 
 refusals(Tracer, Before) ->
-    try erlang:port_command(kprof_tracer:port(Tracer), <<>>, [nosuspend]) of
-        true -> 0;
-        false -> Before + 1
-    catch
-        % closed: its owner hears of that by itself
-        error:badarg -> 0
+    case kprof_tracer:is_full(Tracer) of
+        false -> 0;
+        true -> Before + 1
     end.
 
 gauge(_, #s{full = none} = S) ->

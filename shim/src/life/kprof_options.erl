@@ -31,6 +31,7 @@
     slow_callback := kprof:slow_call_callback() | undefined,
     flags := [garbage_collection | running],
     triggers := [kprof_trigger:spec()],
+    tracer := kprof_arming:wanted(),
     leader := pid()
 }.
 %% force_header: its name in lower case, and how many requests a second it may force. collector: the
@@ -83,6 +84,7 @@ check(Options) ->
             slow_callback => SlowCallback,
             flags => Flags,
             triggers => triggers(maps:get(triggers, Checked), Tiers),
+            tracer => maps:get(tracer, Checked),
             leader => group_leader()
         }}
     catch
@@ -110,6 +112,7 @@ defaults() ->
         trace_gc => false,
         trace_scheduling => false,
         triggers => [],
+        tracer => port,
         wait => false
     }.
 
@@ -208,6 +211,9 @@ value(slow_call_callback, V) ->
     bad(slow_call_callback, V, "a fun of two arguments, Spans and Identity");
 value(triggers, V) ->
     kprof_trigger_options:check(V);
+value(tracer, Tracer) when Tracer =:= port; Tracer =:= native; Tracer =:= auto -> Tracer;
+value(tracer, V) ->
+    bad(tracer, V, "port, native or auto");
 value(Name, B) when
     is_boolean(B), Name =:= trace_gc orelse Name =:= trace_scheduling orelse Name =:= wait
 ->

@@ -39,7 +39,7 @@
     tiers :: kprof_tiers:tiers(),
     sampling :: kprof_sampling:sampling(),
     outlets :: kprof_outlets:outlets(),
-    arming = kprof_arming:new() :: kprof_arming:arming(),
+    arming :: kprof_arming:arming(),
     watch = kprof_watch:new() :: kprof_watch:watch(),
     load = kprof_load:new() :: kprof_load:load(),
     ledger = kprof_ledger:new() :: kprof_ledger:ledger(),
@@ -55,7 +55,13 @@
 -spec new(kprof_slots:slots(), kprof_options:options()) -> trace().
 new(
     Slots,
-    #{sample := Asked, sampling := Standing, identity_f := Fun, triggers := Triggers} = Options
+    #{
+        sample := Asked,
+        sampling := Standing,
+        identity_f := Fun,
+        triggers := Triggers,
+        tracer := Tracer
+    } = Options
 ) ->
     %% what hands things on to the user is there before new processes are traced
     #trace{
@@ -63,6 +69,7 @@ new(
         options = Options,
         control = kprof_control:new(Options),
         tiers = kprof_tiers:new(Options),
+        arming = kprof_arming:new(Tracer),
         sampling = kprof_sampling:new(Asked),
         samples = kprof_sample:new(Standing),
         asks = kprof_asks:new(Fun),
@@ -139,7 +146,8 @@ set(
     ok = kprof_sampling:put(Slots, Sampling),
     Tracer = kprof_arming:tracer(T#trace.arming),
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
-    ok = kprof_control:told(kprof_protocol:started(kprof_slots:base_number(Slots)), Control),
+    Kind = kprof_arming:kind(T#trace.arming),
+    ok = kprof_control:told(kprof_protocol:started(kprof_slots:base_number(Slots), Kind), Control),
     ok = listen(T),
     Set = T#trace{
         tiers = Tiers,
@@ -625,8 +633,8 @@ describe(#trace{sampling = Sampling}) ->
 %% @doc A line of text for each tier whose function is not on this node, and one when there are
 %% processes that cannot be traced.
 -spec warnings(trace()) -> [string()].
-warnings(#trace{tiers = Tiers, watch = Watch}) ->
-    kprof_watch:warnings(Tiers, Watch).
+warnings(#trace{tiers = Tiers, arming = Arming, watch = Watch}) ->
+    kprof_arming:warnings(Arming) ++ kprof_watch:warnings(Tiers, Watch).
 
 %% @doc What is armed, and what is not.
 -spec armed(trace()) -> [kprof_armed:line()].

@@ -109,7 +109,8 @@ armed(AllTiers, Arming, #watch{seen = Seen, unmarked = Unmarked}) ->
         [
             {warning, unicode:characters_to_binary(Line)}
          || Line <-
-                nothing(Tiers) ++ kprof_upkeep:foreign(Seen) ++ kprof_armed:unmarked(Calls, Tiers)
+                kprof_arming:warnings(Arming) ++ nothing(Tiers) ++ kprof_upkeep:foreign(Seen) ++
+                    kprof_armed:unmarked(Calls, Tiers)
         ].
 
 %% @doc What the collector's ledger is told: {@link kprof_unmarked:fields/1}.

@@ -9,7 +9,7 @@
 -export([full_started/1, full_shut/2, full_stopped/4, full_missed/2, full_named/2, flame/1]).
 -export([stacks/1, stacks_started/3, stacks_taken/4, stacks_stopped/5]).
 -export([
-    tiers/1, started/1, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3
+    tiers/1, started/2, stopped/2, total/2, clock/1, gap/3, identified/2, note/2, state/3
 ]).
 
 -export_type([message/0, told/0, command/0]).
@@ -289,10 +289,15 @@ data_hello(Session, Key, Stream) ->
 tiers(Fields) ->
     Fields#{type => tiers}.
 
-%% @doc Tracing begins; requests' labels start with `Labels'.
--spec started(non_neg_integer()) -> message().
-started(Labels) ->
-    #{type => trace_started, at => erlang:monotonic_time(), labels => Labels}.
+%% @doc Tracing begins; requests' labels start with `Labels'. `Tracer' is what is traced to.
+-spec started(non_neg_integer(), kprof_tracer:kind()) -> message().
+started(Labels, Tracer) ->
+    #{
+        type => trace_started,
+        at => erlang:monotonic_time(),
+        labels => Labels,
+        tracer => Tracer
+    }.
 
 %% @doc Tracing has ended.
 -spec stopped(atom(), unicode:chardata()) -> message().

@@ -2,7 +2,10 @@
 %% @doc Carries the bytes of the trace port to the collector, unchanged, and counts its messages, so
 %% that none that gets lost on the way does so untold: in the end the collector is told how many the
 %% port gave. When the collector is slow the relay waits, the trace port's queue fills and the port
-%% counts what it drops: nothing in the node waits.
+%% counts what it drops: nothing in the node waits. So it does with the native tracer's frames,
+%% which it asks for every 10 ms, at priority high: a busy thread fills the memory that they wait in
+%% in some tens of milliseconds. When none came it says so by an empty frame, as the guard does to a
+%% port.
 %%
 %% A few bytes are no reason to wake up: after little it lets some milliseconds' messages gather in
 %% its socket's buffer, and takes them in one go. That is most of what a message costs the node
@@ -32,14 +35,18 @@
 -define(COUNT_MS, 2000).
 -define(GATHER_MS, 10).
 -define(GATHER_MAX_MS, 40).
+% without a message of the native tracer, until the collector is told so again
+-define(EMPTY_MS, 500).
 % bytes: an eighth of the socket's buffer, so that there is room for a burst of what follows
 -define(LITTLE, 32768).
 -define(MESSAGES, 1).
 -define(UNSENT, 2).
+% of the counter of kprof_tracer:native()
+-define(DROPPED, 1).
 
 -record(way, {
     owner :: pid(),
-    in :: gen_tcp:socket(),
+    in :: kprof_tracer:source(),
     sender :: pid(),
     % bytes
     counted :: counters:counters_ref(),
@@ -47,8 +54,11 @@
     place = 0 :: place(),
     % false: it only counts
     carries = true :: boolean(),
-    % nothing is added to the port any more: silence is the end
-    drains = false :: boolean()
+    % nothing is added any more: silence is the end
+    drains = false :: boolean(),
+    % of the native tracer: the messages that it had given, with those dropped, and ms since then
+    given = 0 :: non_neg_integer(),
+    silent = 0 :: non_neg_integer()
 }).
 
 -opaque relay() :: {pid(), Sender :: pid(), Total :: counters:counters_ref()}.
@@ -56,12 +66,13 @@
 %% Between two pieces of the stream: how many bytes the frame begun still lacks, or the begin of a
 %% header.
 
-%% @doc Starts a relay from the trace port's socket, which stays whose it is ({@link
-%% kprof_tracer:open/0}), to a connection of the caller's, which its sender becomes the owner of.
-%% `Counted' counts the bytes that came from the port. The caller gets `{kprof_relay, Pid, Why}'
-%% when the collector has ended the connection, after which the relay counts only; and its exit,
+%% @doc Starts a relay from the trace port's socket, which stays whose it is, or the native tracer
+%% ({@link kprof_tracer:open/1}), to a connection of the caller's, which its sender becomes the
+%% owner of. `Counted' counts the bytes that came. The caller gets `{kprof_relay, Pid, Why}' when
+%% the collector has ended the connection, after which the relay counts only; and its exit,
 %% `{trace_port, Why}', when there is no more to come.
--spec start_link(gen_tcp:socket(), kprof_link:connection(), counters:counters_ref()) -> relay().
+-spec start_link(kprof_tracer:source(), kprof_link:connection(), counters:counters_ref()) ->
+    relay().
 start_link(In, {Module, Out} = Connection, Counted) ->
     Total = counters:new(2, []),
     Sender = spawn_link(fun() -> send(Connection) end),
@@ -73,11 +84,14 @@ start_link(In, {Module, Out} = Connection, Counted) ->
                 link(Sender),
                 next(Way)
             end,
-            [link, {fullsweep_after, 20}]
+            [link, {fullsweep_after, 20}, {priority, priority(In)}]
         ),
         Sender,
         Total
     }.
+
+priority({native, _, _}) -> high;
+priority(_) -> normal.
 
 %% @doc The process whose exit tells the relay's end.
 -spec pid(relay()) -> pid().
@@ -89,7 +103,7 @@ pid({Pid, _, _}) ->
 processes({Pid, Sender, _}) ->
     [Pid, Sender].
 
-%% @doc Nothing is added to the port any more: has the relay carry on until nothing has come for 200
+%% @doc Nothing is added any more: has the relay carry on until nothing has come for 200
 %% ms, then close the connection and exit.
 -spec drain(relay()) -> ok.
 drain({Pid, _, _}) ->
@@ -126,8 +140,8 @@ finish({Pid, _, _} = Relay) ->
         end
     end.
 
-%% @doc The messages that the port has given so far, those included that it had dropped, and how
-%% many of them were not given to the sender.
+%% @doc The messages that have come so far, those included that were dropped before, and how many of
+%% them were not given to the sender.
 -spec total(relay()) -> {Messages :: non_neg_integer(), Unsent :: non_neg_integer()}.
 total({_, _, Total}) ->
     {counters:get(Total, ?MESSAGES), counters:get(Total, ?UNSENT)}.
@@ -140,6 +154,15 @@ counter({_, _, Total}) ->
 
 %% --- the relay ---
 
+next(#way{in = {native, State, _}} = Way) ->
+    %% nobody else reads
+    try {kprof_native:read(State), kprof_native:totals(State)} of
+        {{[], false}, _} -> next(without(Way));
+        {{Frames, true}, Totals} -> next(listen(0, given(Frames, Totals, Way)));
+        {{Frames, false}, Totals} -> next(listen(?GATHER_MS, given(Frames, Totals, Way)))
+    catch
+        error:badarg -> over(closed, Way)
+    end;
 next(#way{in = In, drains = Drains} = Way) ->
     case gen_tcp:recv(In, 0, ?IDLE_MS) of
         {ok, Bytes} -> next(rest(byte_size(Bytes), carry(Bytes, Way)));
@@ -147,13 +170,31 @@ next(#way{in = In, drains = Drains} = Way) ->
         {error, Why} -> over(Why, Way)
     end.
 
-carry(Bytes, #way{counted = Counted, total = Total, place = Before} = Way0) ->
+carry(Bytes, #way{place = Before} = Way) ->
     {Messages, Place} = count(Bytes, Before),
-    counters:add(Counted, 1, byte_size(Bytes)),
+    bytes(Bytes, Messages, Way#way{place = Place}).
+
+bytes(Bytes, Messages, #way{counted = Counted, total = Total} = Way0) ->
+    counters:add(Counted, 1, iolist_size(Bytes)),
     counters:add(Total, ?MESSAGES, Messages),
-    Way = pass(Bytes, Way0#way{place = Place}),
+    Way = pass(Bytes, Way0),
     _ = Way#way.carries orelse counters:add(Total, ?UNSENT, Messages),
     Way.
+
+given(Frames, {Read, _, Lost}, #way{in = {native, _, Dropped}, given = Before} = Way0) ->
+    ok = counters:put(Dropped, ?DROPPED, Lost),
+    Way = bytes(Frames, Read + Lost - Before, Way0),
+    Way#way{given = Read + Lost, silent = 0}.
+
+without(#way{drains = true, silent = Silent} = Way) when Silent >= ?IDLE_MS ->
+    over(timeout, Way);
+without(#way{silent = Silent} = Way0) ->
+    Way =
+        case Silent rem ?EMPTY_MS of
+            0 -> pass(<<0, 0:32>>, Way0);
+            _ -> Way0
+        end,
+    listen(?GATHER_MS, Way#way{silent = Silent + ?GATHER_MS}).
 
 pass(_, #way{carries = false} = Way) ->
     Way;
@@ -196,7 +237,7 @@ rest(_, Way) -> listen(0, Way).
 
 listen(Ms, Way) ->
     receive
-        drain -> Way#way{drains = true};
+        drain -> Way#way{drains = true, silent = 0};
         give_up -> abandon(Way)
     after Ms -> Way
     end.

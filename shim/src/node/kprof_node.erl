@@ -25,6 +25,7 @@
     ebin :: file:filename(),
     % the shim, as it goes into the target
     modules :: [kprof_visit:carried()],
+    application :: {application, kprof, [{atom(), term()}]},
     config :: binary(),
     config_name :: string(),
     % how to reach the collector, instead of what the configuration says
@@ -62,6 +63,7 @@ main() ->
             target = list_to_atom(Target),
             ebin = env("KPROF_EBIN"),
             modules = kprof_visit:modules(env("KPROF_EBIN")),
+            application = kprof_visit:application(env("KPROF_EBIN")),
             config = Config,
             config_name = ConfigName,
             entries = [entry(Line) || Line <- string:lexemes(env("KPROF_ENTRIES"), "\n")],
@@ -199,7 +201,7 @@ begin_tracing(T0) ->
     case
         visit(
             enter,
-            #{'Me' => node(), 'Modules' => T0#t.modules, 'App' => app(T0)},
+            #{'Me' => node(), 'Modules' => T0#t.modules, 'App' => T0#t.application},
             T0
         )
     of
@@ -268,10 +270,6 @@ visit(Name, Bindings, #t{target = Target, ebin = Ebin} = T) ->
         {ok, Word, _} -> Word;
         {error, Why, Line} -> fail(Why, "~ts: ~ts", [Target, Line])
     end.
-
-app(#t{ebin = Ebin}) ->
-    {ok, [App]} = file:consult(filename:join(Ebin, "kprof.app")),
-    App.
 
 trace(#t{target = Target, config = Text, config_name = Name} = T) ->
     _ = T#t.wait orelse lists:foreach(fun(Entry) -> is_there(Entry, T) end, T#t.entries),

@@ -7,7 +7,7 @@
 %% enter/8} and {@link leave/3} share they are given.
 -module(kprof_visit).
 
--export([expression/2, modules/1]).
+-export([expression/2, modules/1, application/1]).
 -export([enter/8, leave/3, in_turn/2, unload/0, load/1, bring/4, visit/3]).
 
 -export_type([carried/0]).
@@ -32,6 +32,15 @@
 -spec modules(file:filename()) -> [carried()].
 modules(Ebin) ->
     [carried(M, filename:join(Ebin, atom_to_list(M) ++ ".beam")) || M <- kprof_app:modules()].
+
+%% @doc The application's specification out of this folder, with the libraries of the native tracer
+%% that are in the folder `priv' beside it.
+-spec application(file:filename()) -> {application, kprof, [{atom(), term()}]}.
+application(Ebin) ->
+    {ok, [{application, kprof, Keys}]} = file:consult(filename:join(Ebin, "kprof.app")),
+    Libraries = kprof_library:carried(filename:join(filename:dirname(Ebin), "priv")),
+    Env = [{libraries, Libraries} | proplists:get_value(env, Keys, [])],
+    {application, kprof, lists:keystore(env, 1, Keys, {env, Env})}.
 
 carried(M, File) ->
     {ok, M, Chunks} = beam_lib:all_chunks(File),

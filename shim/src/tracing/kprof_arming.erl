@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One arming: a trace port, the relay that carries what comes out of it to the collector, and
-%% the flags and patterns of all that is traced to it. Opened, set, changed and undone as a whole,
-%% by one process, which traps exits and gives those that it gets to {@link ended/3}.
+%% @doc One arming: a trace port, or a trace of the native tracer, the relay that carries what comes
+%% out of it to the collector, and the flags and patterns of all that is traced to it. Opened, set,
+%% changed and undone as a whole, by one process, which traps exits and gives those that it gets to
+%% {@link ended/3}.
 %%
 %% A trace port is never used twice: its next client would begin in the middle of a message. After
 %% the guard has tripped, what is in the port is still delivered until the next arming; and when the
@@ -10,8 +11,10 @@
 -module(kprof_arming).
 
 -export([
-    new/0,
+    new/1,
     tracer/1,
+    kind/1,
+    warnings/1,
     open/3,
     set/3,
     set_flags/3,
@@ -25,11 +28,14 @@
 ]).
 -export([event/2, ended/3, messages/1, counter/1, total/1, told/1]).
 
--export_type([arming/0]).
+-export_type([arming/0, wanted/0]).
 
 -define(DRAIN_MS, 2500).
 
 -record(arming, {
+    wanted = port :: wanted(),
+    % why it is not the native one that was wanted
+    instead = none :: none | unicode:chardata(),
     tracer = undefined :: undefined | kprof_tracer:tracer(),
     relay = undefined :: undefined | kprof_relay:relay(),
     % of a port that gets no more messages
@@ -38,36 +44,71 @@
     total = none :: none | total()
 }).
 -opaque arming() :: #arming{}.
+-type wanted() :: port | native | auto.
+%% auto: native, where that is known to be safe. The port is what there always is.
 -type total() :: {Messages :: non_neg_integer(), Unsent :: non_neg_integer()}.
 %% What {@link kprof_relay:total/1} tells.
 
 %% @doc Nothing is armed.
--spec new() -> arming().
-new() ->
-    #arming{}.
+-spec new(wanted()) -> arming().
+new(Wanted) ->
+    #arming{wanted = Wanted}.
 
 %% @doc The tracer; `undefined' while nothing is armed.
 -spec tracer(arming()) -> undefined | kprof_tracer:tracer().
 tracer(#arming{tracer = Tracer}) ->
     Tracer.
 
-%% @doc Opens a trace port and the way from it to the collector, on which `Counted' counts bytes.
-%% Nothing is traced yet.
+%% @doc What it traces to, while it is armed.
+-spec kind(arming()) -> kprof_tracer:kind().
+kind(#arming{tracer = Tracer}) ->
+    case kprof_tracer:port(Tracer) of
+        none -> native;
+        _ -> port
+    end.
+
+%% @doc A line of text when it does not trace to what was wanted.
+-spec warnings(arming()) -> [string()].
+warnings(#arming{instead = none}) ->
+    [];
+warnings(#arming{instead = Why}) ->
+    [lists:flatten(io_lib:format("traces to a port, not by the native tracer: ~ts", [Why]))].
+
+%% @doc Opens what is traced to and the way from it to the collector, on which `Counted' counts
+%% bytes. Nothing is traced yet. Where the native tracer is wanted and cannot be had it is a trace
+%% port from now on, and {@link warnings/1} says why.
 -spec open(kprof_control:control(), counters:counters_ref(), arming()) ->
     {ok, arming()} | {error, term()}.
+open(Control, Counted, #arming{tracer = undefined, wanted = Wanted, instead = none} = A) when
+    Wanted =/= port
+->
+    case native(Wanted) of
+        {ok, Tracer, In} -> connect(Control, Counted, Tracer, In, A);
+        {error, Why} -> open(Control, Counted, A#arming{instead = Why})
+    end;
 open(Control, Counted, #arming{tracer = undefined} = A) ->
-    case kprof_tracer:open() of
-        {ok, Tracer, In} ->
-            case kprof_control:open_data(Control, 0) of
-                {ok, Out} ->
-                    {ok, A#arming{
-                        tracer = Tracer, relay = kprof_relay:start_link(In, Out, Counted)
-                    }};
-                {error, _} = Error ->
-                    kprof_tracer:close(Tracer, now),
-                    Error
-            end;
+    case kprof_tracer:open(port) of
+        {ok, Tracer, In} -> connect(Control, Counted, Tracer, In, A);
+        {error, _} = Error -> Error
+    end.
+
+native(auto) ->
+    case kprof_vm:was_tried() of
+        true -> native(native);
+        false -> {error, "it was not tried on this release of OTP"}
+    end;
+native(native) ->
+    case kprof_library:load() of
+        ok -> kprof_tracer:open(native);
+        {error, _} = Error -> Error
+    end.
+
+connect(Control, Counted, Tracer, In, A) ->
+    case kprof_control:open_data(Control, 0) of
+        {ok, Out} ->
+            {ok, A#arming{tracer = Tracer, relay = kprof_relay:start_link(In, Out, Counted)}};
         {error, _} = Error ->
+            kprof_tracer:close(Tracer, now),
             Error
     end.
 

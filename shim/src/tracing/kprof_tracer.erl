@@ -1,15 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The trace port, the flags and the patterns: opening, setting, and undoing exactly what was
-%% set.
+%% @doc What is traced to, the flags and the patterns: opening, setting, and undoing exactly what
+%% was set.
 %%
-%% The port is the one of dbg:trace_port(ip, ...), opened without dbg: its driver listens for one
-%% client on an ephemeral port, and that client must be us.
+%% Traced is to a trace port or to the native tracer ({@link kprof_native}). The port is the one of
+%% dbg:trace_port(ip, ...), opened without dbg: its driver listens for one client on an ephemeral
+%% port, and that client must be us.
 -module(kprof_tracer).
 
 -export([
-    open/0,
+    open/1,
     port/1,
     keeper/1,
+    is_full/1,
     prove/2,
     close/2,
     set_flags/3,
@@ -42,40 +44,73 @@
     is_free/3
 ]).
 
--export_type([tracer/0, pattern/0]).
+-export_type([tracer/0, kind/0, source/0, pattern/0]).
 
 % keep it: the session ends with its handle
--opaque tracer() :: {port(), kprof_vm:session(), Keeper :: pid()}.
+-opaque tracer() :: {port() | native(), kprof_vm:session(), Keeper :: pid()}.
+-type kind() :: port | native.
+-type native() :: {native, kprof_native:state(), Dropped :: counters:counters_ref()}.
+%% The messages that were dropped are counted by who reads them, and as of the guard's last look.
+-type source() :: gen_tcp:socket() | native().
+%% Where the messages come out, for {@link kprof_relay}.
 -type pattern() :: {mfa(), [tuple()]}.
 
 %% Messages the driver keeps while its client is slow. Below 1000 it can crash the node; the node's
 %% memory is bounded by the guard, not by this.
 -define(QUEUE, 8192).
--define(FLAGS, [call, arity, monotonic_timestamp]).
+-define(FLAGS, [call, arity]).
 %% All that can be set on a process, the last ones by match specifications.
--define(ALL_FLAGS, [return_to, garbage_collection, running, exiting, set_on_spawn | ?FLAGS]).
+-define(ALL_FLAGS, [
+    return_to,
+    garbage_collection,
+    running,
+    exiting,
+    set_on_spawn,
+    monotonic_timestamp
+    | ?FLAGS
+]).
 -define(ATTEMPTS, 3).
 -define(PROOF_MS, 2000).
 -define(NONCE, 16).
 -define(LINGER_MS, 100).
 -define(BUFFER, 262144).
+% of the counter in native()
+-define(DROPPED, 1).
+-define(DROPPED_BEFORE, 2).
 
 %% @doc Opens a trace port and its one client connection, proven to be ours before anything is
-%% traced ({@link prove/2}). Both live as long as the caller: it hears of the port's end as if it
-%% were linked to it, and when it ends itself, however it does, what is traced ends before the port.
+%% traced ({@link prove/2}); or a trace of the native tracer, whose library is loaded ({@link
+%% kprof_library}). It lives as long as the caller, which hears of the port's end as if it were
+%% linked to it, and when the caller ends, however it does, what is traced ends before the port.
 %% (Where processes are traced for scheduling, the other way round could kill the VM, otp#5984.) The
 %% connection ends when the port does, by itself, and never before: whoever reads it may die, but
 %% must not close it.
--spec open() -> {ok, tracer(), gen_tcp:socket()} | {error, term()}.
-open() ->
+-spec open(kind()) -> {ok, tracer(), source()} | {error, term()}.
+open(port) ->
     case load_driver() of
-        ok -> open(?ATTEMPTS);
+        ok -> open_trace_port(?ATTEMPTS);
         Error -> Error
+    end;
+open(native) ->
+    open_native(?ATTEMPTS).
+
+open_native(0) ->
+    {error, "it has as many traces as it can have"};
+open_native(N) ->
+    case kprof_native:open(#{}) of
+        State when is_integer(State) ->
+            Native = {native, State, counters:new(2, [])},
+            Session = kprof_vm:session({kprof_native, State}),
+            {ok, {Native, Session, keep_native(State, Session)}, Native};
+        % somebody else opens one, or has just not closed his yet
+        _ ->
+            timer:sleep(?LINGER_MS),
+            open_native(N - 1)
     end.
 
-open(0) ->
+open_trace_port(0) ->
     {error, {trace_port_taken, ?ATTEMPTS}};
-open(N) ->
+open_trace_port(N) ->
     try open_port({spawn, "trace_ip_drv 0 " ++ integer_to_list(?QUEUE) ++ " 2"}, [eof]) of
         Port ->
             case connect(Port) of
@@ -84,7 +119,7 @@ open(N) ->
                     {ok, {Port, Session, keep(Port, Session, Socket)}, Socket};
                 {error, _} ->
                     close_port(Port),
-                    open(N - 1)
+                    open_trace_port(N - 1)
             end
     catch
         error:Why -> {error, {trace_port, Why}}
@@ -111,7 +146,7 @@ connect(Port) ->
 %% bytes and nothing else, and who sits behind the socket cannot know them.
 -spec prove(port(), gen_tcp:socket()) -> ok | {error, taken}.
 prove(Port, Socket) ->
-    Nonce = nonce(),
+    Nonce = kprof_random:bytes(?NONCE),
     true = erlang:port_command(Port, Nonce),
     case gen_tcp:recv(Socket, 5 + byte_size(Nonce), ?PROOF_MS) of
         {ok, <<0, Size:32, Nonce/binary>>} when Size =:= byte_size(Nonce) -> ok;
@@ -148,22 +183,43 @@ keeper(Port, Session, Owner, PortRef, OwnerRef, Full) ->
         {beside, New} ->
             keeper(Port, Session, Owner, PortRef, OwnerRef, New);
         {'DOWN', OwnerRef, process, _, _} ->
-            _ = [end_beside(Full) || Full =/= none],
-            _ = kprof_vm:end_session(Session),
+            end_traces(Session, Full),
             receive
             after ?LINGER_MS -> quietly(fun() -> port_close(Port) end)
             end
     end.
 
-%% Not from OTP's crypto, which the node may not have, or not have loaded.
-nonce() ->
-    case file:open("/dev/urandom", [read, raw, binary]) of
-        {ok, File} ->
-            {ok, Bytes} = file:read(File, ?NONCE),
-            ok = file:close(File),
-            Bytes;
-        {error, _} ->
-            list_to_binary([rand:uniform(256) - 1 || _ <- lists:seq(1, ?NONCE)])
+end_traces(Session, Full) ->
+    _ = [end_beside(Full) || Full =/= none],
+    kprof_vm:end_session(Session).
+
+%% The same for the native tracer, which knows nothing of its owner.
+keep_native(State, Session) ->
+    Owner = self(),
+    {Keeper, Ref} = spawn_monitor(fun() ->
+        Watched = erlang:monitor(process, Owner),
+        Owner ! {keeps, self()},
+        keeper_native(State, Session, Watched, none)
+    end),
+    receive
+        {keeps, Keeper} -> _ = erlang:demonitor(Ref, [flush]);
+        {'DOWN', Ref, process, _, _} -> ok
+    end,
+    Keeper.
+
+keeper_native(State, Session, OwnerRef, Full) ->
+    receive
+        closed ->
+            ok;
+        {beside, New} ->
+            keeper_native(State, Session, OwnerRef, New);
+        {'DOWN', OwnerRef, process, _, _} ->
+            _ =
+                end_traces(Session, Full) orelse
+                    kprof_vm:trace(Session, all, false, ?ALL_FLAGS),
+            receive
+            after ?LINGER_MS -> quietly(fun() -> kprof_native:close(State) end)
+            end
     end.
 
 %% The driver is part of runtime_tools, which a release may leave out.
@@ -196,19 +252,43 @@ load_driver([Dir | Dirs], Before) ->
             )
     end.
 
-%% @doc The port, for who watches it.
--spec port(tracer()) -> port().
-port({Port, _, _}) ->
-    Port.
+%% @doc The port, for who watches it; `none' of the native tracer.
+-spec port(tracer()) -> port() | none.
+port({{native, _, _}, _, _}) -> none;
+port({Port, _, _}) -> Port.
+
+%% @doc Whether the node makes messages faster than they are taken, to be asked every few
+%% milliseconds, by one process: the port does not take a command, which is an empty frame for who
+%% reads its stream; the native tracer has dropped messages since the last time.
+-spec is_full(tracer()) -> boolean().
+is_full({{native, _, Dropped}, _, _}) ->
+    Now = counters:get(Dropped, ?DROPPED),
+    Before = counters:get(Dropped, ?DROPPED_BEFORE),
+    ok = counters:put(Dropped, ?DROPPED_BEFORE, Now),
+    Now > Before;
+is_full({Port, _, _}) ->
+    try
+        not erlang:port_command(Port, <<>>, [nosuspend])
+    catch
+        % closed: its owner hears of that by itself
+        error:badarg -> false
+    end.
 
 %% @doc The process that keeps the connection.
 -spec keeper(tracer()) -> pid().
 keeper({_, _, Keeper}) ->
     Keeper.
 
-%% @doc Closes the port. With `drain' what the node has sent to it reaches the driver first: a round
-%% trip that queues behind the trace messages, given up after 2 seconds.
+%% @doc Closes the port, or the native tracer. With `drain' what the node has sent to the port
+%% reaches the driver first: a round trip that queues behind the trace messages, given up after 2
+%% seconds. (It stays open then, as the native tracer does, which has what is sent to it at once.)
 -spec close(tracer(), drain | now) -> ok.
+close({{native, _, _}, _, _}, drain) ->
+    ok;
+close({{native, State, _}, _, Keeper}, now) ->
+    Keeper ! closed,
+    _ = quietly(fun() -> kprof_native:close(State) end),
+    ok;
 close({Port, _, _}, now) ->
     close_port(Port);
 close({Port, _, _}, drain) ->
@@ -228,7 +308,7 @@ close_port(Port) ->
     _ = spawn(fun() -> quietly(fun() -> port_close(Port) end) end),
     ok.
 
-%% The port may be closed already.
+%% It may be closed already.
 quietly(Fun) ->
     try
         Fun()
@@ -239,9 +319,13 @@ quietly(Fun) ->
 %% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the
 %% shim's own. `More' are flags besides the ones that every trace needs.
 -spec set_flags(tracer(), [return_to], [pid()]) -> ok.
-set_flags({_, Session, _} = Tracer, More, Exempt) ->
-    ok = kprof_vm:trace(Session, all, true, More ++ ?FLAGS),
+set_flags({To, Session, _} = Tracer, More, Exempt) ->
+    ok = kprof_vm:trace(Session, all, true, More ++ time(To) ++ ?FLAGS),
     leave_out(Tracer, Exempt).
+
+%% The native tracer asks the clock itself.
+time({native, _, _}) -> [];
+time(_) -> [monotonic_timestamp].
 
 %% @doc Takes return_to off all processes. From OTP 27 on the VM takes all flags off processes to
 %% come when it is told to take one: the others are set again.
@@ -279,18 +363,26 @@ state({_, Session, _}, {MFA, Spec}) ->
 %% @doc Who else traces on this node, as far as that can be told: names of trace sessions, or the
 %% tracer of processes to come.
 -spec others(tracer()) -> [term()].
-others({Port, Session, _}) ->
-    [Other || Other <- kprof_vm:others(Session), Other =/= Port].
+others({To, Session, _}) ->
+    [Other || Other <- kprof_vm:others(Session), not is_ours(Other, To)].
+
+is_ours({kprof_native, State}, {native, State, _}) -> true;
+is_ours(Tracer, To) -> Tracer =:= To.
 
 %% @doc Who traces new processes.
 -spec flags_owner(tracer()) -> us | nobody | {other, Tracer :: term()}.
-flags_owner({Port, Session, _}) ->
+flags_owner({To, Session, _}) ->
     case kprof_vm:info(Session, new, tracer) of
-        Port -> us;
         % and the guard's word of that is on its way
-        ended -> us;
-        [] -> nobody;
-        Other -> {other, Other}
+        ended ->
+            us;
+        [] ->
+            nobody;
+        Tracer ->
+            case is_ours(Tracer, To) of
+                true -> us;
+                false -> {other, Tracer}
+            end
     end.
 
 %% @doc How many processes we could not set our flags on, because somebody else traces them.
@@ -320,11 +412,11 @@ undo({_, Session, _} = Tracer, Patterns) ->
 %% has a session of its own; before, flags that name the process. The guard and the keeper know:
 %% {@link undo/2} ends that, too, and so does {@link full_over/1}.
 -spec full(tracer(), pid()) -> tracer().
-full({Port, _, Keeper}, Pid) ->
+full({To, _, Keeper}, Pid) ->
     Own = kprof_vm:beside(Pid),
     know(beside, [Own]),
     Keeper ! {beside, Own},
-    {Port, Own, Keeper}.
+    {To, Own, Keeper}.
 
 %% @doc Whether the patterns of a full trace are those of the whole node, and a process that it
 %% traces is traced for nothing else.

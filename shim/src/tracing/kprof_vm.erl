@@ -27,36 +27,43 @@
     others/1,
     kills_in_silence/0,
     unsafe/1, unsafe/2,
+    was_tried/0,
     version/0
 ]).
 
--export_type([session/0, danger/0]).
+-export_type([session/0, tracer/0, danger/0]).
 
-% before OTP 27 the port, or the process, stands for all that is traced to it
--opaque session() :: port() | pid() | {reference(), term()}.
+% before OTP 27 what stands for all that is traced to one tracer: the option that names it
+-opaque session() :: [tuple()] | {reference(), term()}.
+-type tracer() :: port() | pid() | {kprof_native, kprof_native:state()}.
 % an issue of github.com/erlang/otp, and what it does
 -type danger() :: {Issue :: pos_integer(), What :: string()}.
 
 %% The first version of erts in each line of releases in which otp#11624 is mended, such as [[15, 2,
 %% 7, 9], [17, 1, 2]]: none is known.
 -define(GC_MENDED, []).
+% the newest release that the native tracer was tried on
+-define(NATIVE_TRIED, 29).
 
-%% @doc Begins a session that traces to a port. Nothing is traced yet.
--spec session(port()) -> session().
-session(Port) ->
+%% @doc Begins a session that traces to a port or a tracer module. Nothing is traced yet.
+-spec session(tracer()) -> session().
+session(Tracer) ->
+    begin_session(kprof, Tracer).
+
+begin_session(Name, Tracer) ->
     case has_sessions() of
-        true -> trace:session_create(kprof, Port, []);
-        false -> Port
+        true -> trace:session_create(Name, Tracer, []);
+        false -> [option(Tracer)]
     end.
+
+option({Module, State}) -> {tracer, Module, State};
+option(Tracer) -> {tracer, Tracer}.
 
 %% @doc A session beside others, to a process, for what must not meet their flags: a full trace.
 %% Where this release knows no sessions, its patterns are everybody's.
 -spec beside(pid()) -> session().
 beside(Pid) ->
-    case has_sessions() of
-        true -> trace:session_create(kprof_full, Pid, []);
-        false -> Pid
-    end.
+    begin_session(kprof_full, Pid).
 
 %% @doc Whether its patterns are everybody's, and a process has one tracer.
 -spec is_shared(session()) -> boolean().
@@ -73,7 +80,7 @@ end_session(_) ->
     false.
 
 %% @doc Sets or clears flags: of `all' processes, those to come included, or of one. A process that
-%% is gone or that somebody else traces is left alone, and so is everything once the port is closed.
+%% is gone or that somebody else traces is left alone, and so is everything once the tracer is gone.
 -spec trace(session(), all | new_processes | pid(), boolean(), [atom()]) -> ok.
 trace(Session, What, On, Flags) ->
     try trace_flags(Session, What, On, Flags) of
@@ -84,8 +91,8 @@ trace(Session, What, On, Flags) ->
 
 trace_flags(Session, What, On, Flags) when is_tuple(Session) ->
     trace:process(Session, What, On, Flags);
-trace_flags(Tracer, What, On, Flags) ->
-    erlang:trace(What, On, [{tracer, Tracer} | Flags]).
+trace_flags(Session, What, On, Flags) ->
+    erlang:trace(What, On, Session ++ Flags).
 
 %% @doc Sets the pattern of a function, for local calls, too; `false' takes it off. Returns how many
 %% functions match, 0 or 1.
@@ -98,7 +105,7 @@ pattern(_, MFA, Spec) ->
 %% @doc Has the calls of a function counted, in all processes, or no longer. What is gone or ended
 %% is left alone.
 -spec count(session(), mfa(), boolean()) -> ok.
-count(Port, MFA, On) when is_port(Port) ->
+count(Session, MFA, On) when is_list(Session) ->
     _ = erlang:trace_pattern(MFA, On, [call_count]),
     ok;
 count(Session, MFA, On) ->
@@ -154,13 +161,13 @@ foreign_tracer() ->
 %% @doc How many processes somebody else traces, so that we cannot. Takes some microseconds a
 %% process before OTP 27.
 -spec foreign_processes(session()) -> non_neg_integer().
-foreign_processes(Port) when is_port(Port) ->
+foreign_processes([Option]) ->
     length([
         P
      || P <- processes(),
         {tracer, Tracer} <- [erlang:trace_info(P, tracer)],
         Tracer =/= [],
-        Tracer =/= Port
+        option(Tracer) =/= Option
     ]);
 foreign_processes(_) ->
     0.
@@ -170,7 +177,7 @@ foreign_processes(_) ->
 -spec others(session()) -> [term()].
 others(Session) ->
     Sessions =
-        case is_port(Session) of
+        case is_list(Session) of
             true ->
                 [];
             false ->
@@ -220,6 +227,12 @@ unsafe(garbage_collection, Erts) when Erts >= [15] ->
     end;
 unsafe(_, _) ->
     no.
+
+%% @doc Whether the native tracer was tried on this release.
+-spec was_tried() -> boolean().
+was_tried() ->
+    Release = list_to_integer(erlang:system_info(otp_release)),
+    Release >= 25 andalso Release =< ?NATIVE_TRIED.
 
 %% @doc The version of erts, as a list that compares.
 -spec version() -> [non_neg_integer()].

@@ -76,6 +76,16 @@ static void presets(void **state) {
     assert_string_equal(o.trace.presets[1], "ecto");
 }
 
+static void tracer(void **state) {
+    (void)state;
+    reads("");
+    assert_null(o.trace.tracer);
+    reads("--tracer native");
+    assert_string_equal(o.trace.tracer, "native");
+    reads("--tracer native --tracer port"); // the last one counts
+    assert_string_equal(o.trace.tracer, "port");
+}
+
 static void identity(void **state) {
     (void)state;
     reads("--identity b:c/1:1");
@@ -147,6 +157,7 @@ static void wrong(void **state) {
         {"n --entry b:c/1 --db x --collector 127.0.0.1:1", "say one of them"},
         {"n --entry b:c/1 --listen 0 --collector 127.0.0.1:1", "say one of them"},
         {"n --entry b:c/1 --db x --tls", "a collector of this command's own is without TLS"},
+        {"n --entry b:c/1 --tracer Port", "--tracer Port: want port, native or auto"},
         {"n --entry b:c/1 --for x", "--for x: want a time such as 60s"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[512];
@@ -169,9 +180,9 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling), cmocka_unit_test(entries),
-                                       cmocka_unit_test(tiers),    cmocka_unit_test(presets),
-                                       cmocka_unit_test(identity), cmocka_unit_test(collector),
-                                       cmocka_unit_test(wrong)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sampling),  cmocka_unit_test(entries),
+                                       cmocka_unit_test(tiers),     cmocka_unit_test(presets),
+                                       cmocka_unit_test(tracer),    cmocka_unit_test(identity),
+                                       cmocka_unit_test(collector), cmocka_unit_test(wrong)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
