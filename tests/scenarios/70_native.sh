@@ -3,6 +3,7 @@
 # Goal of this test: the native tracer tells the truth, on every release. kprof attach brings its library into the node through a folder
 # that is gone again once it is loaded, and takes it out with the rest, also when it is killed. While the collector stands still what does
 # not fit is dropped and told, and the node's memory stays bounded. Where the library is no library the port is used, and a line says so.
+# In a node where everything goes on at once no event of a thousand traces is lost untold.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 chmod 400 "$scratch/cookie"
@@ -101,3 +102,16 @@ stop_tracing
 untouched "after that"
 stop_collector
 intact
+
+# -- everything at once ------------------------------------------------------------------------------------------------
+# chaos SECONDS: in a node of its own
+chaos() {
+  HOME=$scratch/home timeout $((10 * $1 + 600)) erl -noinput -pa "$SCENARIO_EBIN" -pa "$shim/ebin" -env TMPDIR "$TMPDIR" -eval "
+    Priv = \"$shim/priv\",
+    ok = application:set_env(kprof, libraries, kprof_library:carried(Priv)),
+    io:format(\"~w~n\", [scenario_chaos:run($1, 3)]), halt()." >"$scratch/chaos.log" 2>&1 || fail "chaos: $(tail -n 3 "$scratch/chaos.log")"
+  has "$scratch/chaos.log" '^{ok,[1-9][0-9]*,[1-9][0-9]*,[0-9]+,[0-9]+}$' \
+    "chaos of $1 s: traces, events, dropped, loads: $(cat "$scratch/chaos.log")"
+}
+chaos "${CHAOS_SECONDS:-15}"
+is "$(find "$TMPDIR" -name "kprof-*")" "" "nothing is left in the folder"
