@@ -67,9 +67,16 @@ other=other_$$@localhost
 loads
 
 # -- a picture, of a node that has nothing of kprof --------------------------------------------------------------------
-begin flame "$node" "${entry[@]}" --db "$scratch/flame.db" --requests 10 --module 'shop_*' --out "$scratch/x.svg"
-ends "$pid" 90
-is "$status" 0 "kprof flame --db: $(tail -n 1 "$said")"
+# On a busy machine it knows other processes of requests before those that they begin in, once in some thirty times, and follows these
+# alone: it says so ("not followed"), and is asked again.
+for try in 1 2 3; do
+  rm -f "$scratch"/flame.db* "$scratch/x.svg"
+  begin flame "$node" "${entry[@]}" --db "$scratch/flame.db" --requests 10 --module 'shop_*' --out "$scratch/x.svg"
+  ends "$pid" 90
+  is "$status" 0 "kprof flame --db: $(tail -n 1 "$said")"
+  ! grep -q '<title>shop_http:handle_request/2$' "$scratch/x.svg" || break
+  has "$said" 'processes that were not followed' "try $try has not followed where requests begin, and says so"
+done
 is "$(sed -n 1p "$said" | sed 's/:[0-9]*,/:PORT,/')" "running a collector at 127.0.0.1:PORT, which writes $scratch/flame.db" \
   "its first line says which collector"
 has "$said" '^wrote .*x\.svg$' "it has drawn"
