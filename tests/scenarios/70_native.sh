@@ -96,6 +96,7 @@ before=$(ledger requests_complete)
 start_tracing "$name" "$scratch/native.config"
 wait_for 10 "it says why it is the port" grep -q \
   'warning: traces to a port, not by the native tracer: what kprof brought is not the whole library' "$kprof_log"
+has "$scratch/$name.log" 'kprof: traces to a port, not by the native tracer' "in the node's log, too"
 load --requests 100 --clients 2 --think 4
 wait_for 15 "all requests are there" ledger_reaches requests_complete $((before + 100))
 stop_tracing

@@ -84,7 +84,7 @@ open(Control, Counted, #arming{tracer = undefined, wanted = Wanted, instead = no
 ->
     case native(Wanted) of
         {ok, Tracer, In} -> connect(Control, Counted, Tracer, In, A);
-        {error, Why} -> open(Control, Counted, A#arming{instead = Why})
+        {error, Why} -> open(Control, Counted, instead(Why, A))
     end;
 open(Control, Counted, #arming{tracer = undefined} = A) ->
     case kprof_tracer:open(port) of
@@ -102,6 +102,11 @@ native(native) ->
         ok -> kprof_tracer:open(native);
         {error, _} = Error -> Error
     end.
+
+instead(Why, A0) ->
+    A = A0#arming{instead = Why},
+    lists:foreach(fun(Line) -> logger:warning("kprof: ~ts", [Line]) end, warnings(A)),
+    A.
 
 connect(Control, Counted, Tracer, In, A) ->
     case kprof_control:open_data(Control, 0) of
