@@ -114,5 +114,5 @@ chaos() {
   has "$scratch/chaos.log" '^{ok,[1-9][0-9]*,[1-9][0-9]*,[0-9]+,[0-9]+}$' \
     "chaos of $1 s: traces, events, dropped, loads: $(cat "$scratch/chaos.log")"
 }
-chaos "${CHAOS_SECONDS:-15}"
+chaos "${CHAOS_SECONDS:-6}"
 is "$(find "$TMPDIR" -name "kprof-*")" "" "nothing is left in the folder"
