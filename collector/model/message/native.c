@@ -339,12 +339,10 @@ enum native_step native_next(struct native_reader *r, struct message *m, struct 
 
 // -- one alone ------------------------------------------------------------------------------------
 
-// What of the block's names a block of one message has, in its own order.
+// What of the block's functions, or processes, a block of one message has, in its own order.
 struct names {
-    uint64_t functions[2]; // their numbers in the block
-    uint64_t processes[2];
-    uint32_t function_count;
-    uint32_t process_count;
+    uint64_t numbers[2]; // in the block
+    uint32_t count;
 };
 
 static void put_u8(struct buffer *out, uint8_t byte) {
@@ -355,29 +353,16 @@ static void put_slice(struct buffer *out, struct slice bytes) {
     buffer_append(out, bytes.data, bytes.len);
 }
 
-// Tells a function, unless it was, and returns its number.
-static uint64_t tell_function(const struct native_reader *r, struct names *names, uint64_t number,
-                              struct buffer *out) {
+// Tells a name, unless it was, and returns its new number.
+static uint64_t tell_name(struct names *names, uint64_t number, struct slice told,
+                          struct buffer *out) {
     uint32_t i = 0;
-    while (i < names->function_count && names->functions[i] != number) {
+    while (i < names->count && names->numbers[i] != number) {
         i++;
     }
-    if (i == names->function_count) {
-        names->functions[names->function_count++] = number;
-        put_slice(out, r->function[number].told);
-    }
-    return i;
-}
-
-static uint64_t tell_process(const struct native_reader *r, struct names *names, uint64_t number,
-                             struct buffer *out) {
-    uint32_t i = 0;
-    while (i < names->process_count && names->processes[i] != number) {
-        i++;
-    }
-    if (i == names->process_count) {
-        names->processes[names->process_count++] = number;
-        put_slice(out, r->process[number].told);
+    if (i == names->count) {
+        names->numbers[names->count++] = number;
+        put_slice(out, told);
     }
     return i;
 }
@@ -385,24 +370,27 @@ static uint64_t tell_process(const struct native_reader *r, struct names *names,
 // Tells what a record names, and has it name that by its new numbers.
 static void tell_names(const struct native_reader *r, struct record *rec, struct buffer *out) {
     enum native_kind kind = kind_of(rec->head);
-    struct names names = {0};
+    struct names functions = {0}, processes = {0};
     if (kind == NATIVE_LOST) {
         return;
     }
-    rec->process = tell_process(r, &names, rec->process, out);
+    rec->process = tell_name(&processes, rec->process, r->process[rec->process].told, out);
     if (kind < NATIVE_RETURN_TO) {
-        rec->function = tell_function(r, &names, rec->function, out);
+        rec->function = tell_name(&functions, rec->function, r->function[rec->function].told, out);
     } else if (rec->function > 0) {
-        rec->function = tell_function(r, &names, rec->function - 1, out) + 1;
+        uint64_t target = rec->function - 1;
+        rec->function = tell_name(&functions, target, r->function[target].told, out) + 1;
     }
     if (rec->from > 0) {
-        rec->from = tell_process(r, &names, rec->from - 1, out) + 1;
+        uint64_t from = rec->from - 1;
+        rec->from = tell_name(&processes, from, r->process[from].told, out) + 1;
     }
     if (rec->caller > 0) {
-        rec->caller = tell_function(r, &names, rec->caller - 1, out) + 1;
+        uint64_t caller = rec->caller - 1;
+        rec->caller = tell_name(&functions, caller, r->function[caller].told, out) + 1;
     }
     if (rec->head == (NATIVE_RETURN | NATIVE_SPAWNED)) {
-        rec->spawned = tell_process(r, &names, rec->spawned, out);
+        rec->spawned = tell_name(&processes, rec->spawned, r->process[rec->spawned].told, out);
     }
 }
 

@@ -29,10 +29,9 @@ load() ->
 load(Architecture) ->
     case application:get_env(kprof, libraries, #{}) of
         #{Architecture := Bytes} ->
-            case is_whole(Bytes) of
-                true -> through_folders(Bytes, folders(), none);
-                false -> {error, "what kprof brought is not the whole library"}
-            end;
+            if_whole(Bytes, "what kprof brought", fun() ->
+                through_folders(Bytes, folders(), none)
+            end);
         _ ->
             of_application(Architecture)
     end.
@@ -41,10 +40,7 @@ of_application(Architecture) ->
     File = filename:join(priv(), ?PREFIX ++ named(Architecture)),
     case file:read_file(File) of
         {ok, Bytes} ->
-            case is_whole(Bytes) of
-                true -> kprof_native:load(filename:rootname(File));
-                false -> {error, [File, " is not the whole library"]}
-            end;
+            if_whole(Bytes, File, fun() -> kprof_native:load(filename:rootname(File)) end);
         {error, enoent} ->
             {error, [File, " is not there: kprof was built without it"]};
         {error, Why} ->
@@ -52,8 +48,14 @@ of_application(Architecture) ->
     end.
 
 %% The loader maps what the head of a file says that there is: where that is not there, the VM dies.
-%% The sections' table stands at the end (elf(5)). (What OTP 25 makes of a pattern for
-%% that does not load on OTP 29.)
+if_whole(Bytes, What, Load) ->
+    case is_whole(Bytes) of
+        true -> Load();
+        false -> {error, [What, " is not the whole library"]}
+    end.
+
+%% The sections' table stands at the end (elf(5)). (What OTP 25 makes of a pattern for that does not
+%% load on OTP 29.)
 is_whole(Bytes) when byte_size(Bytes) >= 64 ->
     binary:part(Bytes, 0, 6) =:= <<16#7f, "ELF", 2, 1>> andalso
         byte_size(Bytes) >= number(Bytes, 40, 8) + number(Bytes, 58, 2) * number(Bytes, 60, 2);
