@@ -209,10 +209,15 @@ static void handle_term(struct pipeline_node *n, struct slice body) {
     }
 }
 
-// Messages of between two times are lost.
+// Messages of between two times are lost. Those of full traces' own trace session have nothing to
+// do with the tiers' requests.
 static void handle_loss(struct pipeline_node *n, const struct native_loss *loss) {
     // a frame of dropped messages tells of no more
     n->totals.dropped += loss->messages < UINT32_MAX ? loss->messages : UINT32_MAX;
+    if (n->live && loss->clock == MESSAGE_STRICT) {
+        pipeline_full_lost(n);
+        return;
+    }
     struct message from = {.clock = loss->clock, .time = loss->time};
     struct message to = {.clock = loss->clock, .time = loss->until};
     int64_t since, until;

@@ -322,10 +322,10 @@ void full_trace_fate(struct full_trace *f, const struct full_fate *fate) {
     decide(f, r);
 }
 
-// Only a part of a request was traced. Where an identity is wanted nobody knows whether it has
-// that.
-static void leave_out(struct full_trace *f, struct full_request *r) {
-    f->profile.counts.partly += !f->only[0];
+// Only a part of a request was traced, or has come. Where an identity is wanted nobody knows
+// whether it has that.
+static void leave_out(struct full_trace *f, struct full_request *r, bool lost) {
+    *(lost ? &f->profile.counts.incomplete : &f->profile.counts.partly) += !f->only[0];
     forget(f, r);
 }
 
@@ -334,7 +334,7 @@ void full_trace_shut(struct full_trace *f, int64_t until) {
     for (uint32_t i = 0; i < LIMIT_FULL_REQUESTS; i++) {
         struct full_request *r = &f->requests[i];
         if (r->phase == FULL_ENDED && r->ended > f->until) {
-            leave_out(f, r);
+            leave_out(f, r, false);
         }
     }
 }
@@ -347,10 +347,11 @@ void full_trace_close(struct full_trace *f) {
         if (r->phase != FULL_OPEN) {
             continue;
         }
-        r->damaged = true; // if it lies within the window: the message of its end is lost
+        bool lost = r->damaged; // and the message of its end may be, too
+        r->damaged = true;      // if it lies within the window: the message of its end is lost
         full_request_ends(f, r, f->held.latest);
         if (r->phase == FULL_ENDED) {
-            leave_out(f, r);
+            leave_out(f, r, lost);
         }
     }
 }

@@ -92,15 +92,19 @@ static void request(uint32_t id, int64_t time) {
     end_request(id, time + 10 * MS);
 }
 
-static void feed_loss(int64_t from, int64_t until, uint64_t messages) {
+static void feed_loss_of(uint8_t flags, int64_t from, int64_t until, uint64_t messages) {
     static const uint8_t node[] = {TERM_SMALL_ATOM_UTF8, 3, 'n', '@', 'h'};
     struct told loss = {.kind = NATIVE_LOST, .time = from, .until = until, .messages = messages};
     assert_int_equal(feed(100), -1); // what was before it
     buffer_reset(&blocks);
-    native_open(&writer, &blocks, 0, slice_of(node, sizeof node), from - 5);
+    native_open(&writer, &blocks, flags, slice_of(node, sizeof node), from - 5);
     native_tell(&writer, &loss);
     native_close(&writer);
     assert_int_equal(pipeline_feed(n, slice_of(blocks.data, blocks.len)), -1);
+}
+
+static void feed_loss(int64_t from, int64_t until, uint64_t messages) {
+    feed_loss_of(0, from, until, messages);
 }
 
 // All statistics but bytes.
@@ -323,6 +327,21 @@ static void strange_loss(void **state) {
     }
 }
 
+// What full traces lose, in a session of their own, is nothing of the tiers'.
+static void loss_apart(void **state) {
+    (void)state;
+    const int64_t now = 1000 * SECOND;
+    stop();
+    start(true);
+    pipeline_sync(n, now, (struct pipeline_now){now, now});
+    pipeline_tick(p, (struct pipeline_now){now, now});
+    begin_request(1, now);
+    feed_loss_of(NATIVE_APART, now + 1 * MS, now + 5 * MS, 3);
+    end_request(1, now + 10 * MS);
+    feed(100);
+    expect(1, 0, 3);
+}
+
 static void full_trace_is_told(void **state) {
     (void)state;
     struct full_trace_options options = {.since = 0, .requests = 1};
@@ -437,6 +456,7 @@ int main(void) {
                                        UNIT(loss_within_a_gap),
                                        UNIT(huge_losses),
                                        UNIT(strange_loss),
+                                       UNIT(loss_apart),
                                        UNIT(full_trace_is_told),
                                        UNIT(apart),
                                        UNIT(damage),

@@ -664,6 +664,21 @@ static void no_end(void **s) {
     full_trace_free(trace);
 }
 
+// Messages of a request were lost, that of its end among them: so nobody tells what became of it.
+static void lost_with_its_end(void **s) {
+    (void)s;
+    begin(true);
+    const struct profile_counts *c = &full_trace_profile(trace)->counts;
+    call_of(1, P, P, 100, "a", "bottom", FULL_IS_ENTRY);
+    full_trace_advance(trace, INT64_MAX);
+    full_trace_lost(trace);
+    call_of(2, Q, Q, 9000, "a", "bottom", FULL_IS_ENTRY);
+    full_trace_close(trace);
+    assert_int_equal(c->incomplete, 1);
+    assert_int_equal(c->partly, 1); // 2 goes on
+    full_trace_free(trace);
+}
+
 // What it costs: bytes, how long patterns stand, and how long requests take meanwhile and else.
 static void costs(void **s) {
     (void)s;
@@ -881,6 +896,7 @@ int main(void) {
         cmocka_unit_test(windows),
         cmocka_unit_test(shut_late),
         cmocka_unit_test(no_end),
+        cmocka_unit_test(lost_with_its_end),
         cmocka_unit_test(costs),
         cmocka_unit_test(another_token),
         cmocka_unit_test(bounds),
