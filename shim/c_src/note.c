@@ -173,8 +173,8 @@ uint8_t note_call(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM o
             flags |= RECORD_REST;
             note_rest(env, atoms, of + 1, count <= NOTE_ELEMENTS ? count : 0, r, &used);
         }
+        *words = RECORD_END(tail) + (used + sizeof(uint64_t) - 1) / sizeof(uint64_t);
     }
-    *words = RECORD_END(tail) + (used + sizeof(uint64_t) - 1) / sizeof(uint64_t);
     return flags;
 }
 

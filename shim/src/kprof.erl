@@ -300,7 +300,8 @@ unload() ->
 %% library of kprof's in the VM: a traced call costs the node less than one through a trace port,
 %% and what waits to be sent is bounded, 2 MB for each thread of the VM. Where it cannot be loaded
 %% it is a port all the same, and one line of warning says why. `auto' takes it on releases of OTP
-%% that it was tried on. It is for Linux, on x86-64 and ARM64; full traces do without it.</li>
+%% that it was tried on. It is for Linux, on x86-64 and ARM64. Full traces go the same way as the
+%% tiers.</li>
 %% <li>`{wait, boolean()}', default false: a function that is not in its module is no error; it is
 %% traced once the module has been loaded with it.</li>
 %% </ul>

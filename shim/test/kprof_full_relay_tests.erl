@@ -196,7 +196,7 @@ with_relay(Test) ->
     {ok, Out} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]),
     {ok, Collector} = gen_tcp:accept(Listener),
     Total = counters:new(2, []),
-    Relay = kprof_full_relay:start_link({gen_tcp, Out}, {counters:new(2, []), Total}),
+    Relay = kprof_full_relay:start_link(process, {gen_tcp, Out}, {counters:new(2, []), Total}),
     try
         Test(Relay, Total, Collector)
     after

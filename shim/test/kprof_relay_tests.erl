@@ -129,7 +129,7 @@ with_relay(Fun) ->
     Trap = process_flag(trap_exit, true),
     {Port, In} = pair(),
     {Out, Collector} = pair(),
-    Relay = kprof_relay:start_link(In, {gen_tcp, Out}, counters:new(1, [])),
+    Relay = kprof_relay:start_link(In, {gen_tcp, Out}, counters:new(2, [])),
     try
         Fun(Port, Relay, Collector)
     after

@@ -17,7 +17,7 @@
 -define(MOST_TRIPS, 20).
 -define(ENTRY, {shop_http, handle_request, 2}).
 
-%% `slow ROUNDS KPROF CONFIG SCRATCH' prints for each way
+%% `slow ROUNDS KPROF CONFIG SCRATCH' prints for each way (CONFIG.native has the native tracer)
 %%   way NAME US RATIO LOWEST HIGHEST    µs a request, each its median over the rounds; as times of
 %%                                       untraced; the same of the lowest and of the highest round
 %%   way tripped N                       how often the guard ended kprof's, which was made again
@@ -52,8 +52,8 @@ start_shop() ->
 
 %% Untraced comes twice, so that one tells how much chance there is in the others.
 ways() ->
-    [untraced, kprof, dbg_process, dbg_file, eflame, eflame_app, fprof, eprof, tprof] ++
-        [untraced_again].
+    [untraced, kprof, kprof_native, dbg_process, dbg_file, eflame, eflame_app] ++
+        [fprof, eprof, tprof, untraced_again].
 
 has(tprof) -> code:which(tprof) =/= non_existing;
 has(_) -> true.
@@ -139,6 +139,8 @@ way(untraced_again, Context) ->
     way(untraced, Context);
 way(kprof, Context) ->
     kprof(Context);
+way(kprof_native, #{config := Config} = Context) ->
+    kprof(Context#{config := Config ++ ".native"});
 way(dbg_process, #{requester := Requester}) ->
     Seen = counters:new(1, []),
     Count = fun

@@ -41,7 +41,9 @@ slow_row() {
 flame_slow() {
     local way
     say "flame, $flame_rounds rounds of the traced request"
-    (flame_node "$scratch/slow" slow "$flame_rounds" "$scratch/kprof" "$top/tests/sample/kprof.config" "$scratch") ||
+    cp "$top/tests/sample/kprof.config" "$scratch/flame.config"
+    sed 's/{print_calls, false}/{tracer, native}/' "$scratch/flame.config" >"$scratch/flame.config.native"
+    (flame_node "$scratch/slow" slow "$flame_rounds" "$scratch/kprof" "$scratch/flame.config" "$scratch") ||
         { tail -n 20 "$scratch/slow" >&2; die "the node of the traced requests failed"; }
     echo
     echo "20 requests of the sample application, one at a time, under a profiler, OTP $release;" \
@@ -50,6 +52,7 @@ flame_slow() {
     slow_row untraced 'untraced'
     slow_row untraced_again 'untraced, at the end of each round'
     slow_row kprof "kprof flame: the application's functions, tiers beside"
+    slow_row kprof_native 'kprof flame by the native tracer'
     slow_row dbg_process 'dbg: its calls and returns, to a process'
     slow_row dbg_file 'dbg: the same, to a file'
     slow_row eflame_app "eflame's way: its functions, to a process"

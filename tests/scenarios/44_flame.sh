@@ -28,7 +28,7 @@ start_collector
 at=(--collector "127.0.0.1:$collector_port")
 start_shop "$name"
 is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs"
-start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" "${at[@]}" \
+start "$scratch/attach.log" "$kprof" attach "$node" --tracer "$tracer" --cookie-file "$scratch/cookie" "${at[@]}" \
   --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --tier work=scenario_flame:work/0 --json
 wait_for 30 "kprof attach traces" grep -qs '^tracing ' "$scratch/attach.log"
 

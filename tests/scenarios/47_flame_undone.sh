@@ -19,7 +19,7 @@ attached() { grep -qs '^tracing ' "$scratch/attach.log" || gone "$attach"; }
 begin() {
   rm -f "$scratch/attach.log" "$scratch/flame.log"
   start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
-    --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --json
+    --tracer "$tracer" --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --json
   attach=$!
   wait_for 30 "kprof attach traces" attached
   is "$(target_eval "$node" 'scenario_flame:requests(3).')" ok "requests"

@@ -25,7 +25,7 @@ start_collector
 start_shop "$name"
 is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs"
 start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
-  --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --json
+  --tracer "$tracer" --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --json
 wait_for 30 "kprof attach traces" attached
 request 2 "from which the processes are known"
 wait_for 15 "they are over" ledger_reaches requests_complete 2
@@ -70,7 +70,7 @@ start_shop "$other"
 node=$other@localhost
 is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs on another node"
 start "$scratch/attach2.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
-  --entry scenario_flame:handle/1 --json
+  --tracer "$tracer" --entry scenario_flame:handle/1 --json
 wait_for 30 "kprof attach traces it, too" grep -qs '^tracing ' "$scratch/attach2.log"
 request 2 "from which its processes are known"
 flame 3 60s

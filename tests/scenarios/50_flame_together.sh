@@ -53,7 +53,7 @@ start_collector
 start_shop "$name"
 is "$(target_eval "$node" 'scenario_flame:start().')" ok "the application runs"
 start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
-  --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --tier work=scenario_flame:work/0 \
+  --tracer "$tracer" --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0 --tier work=scenario_flame:work/0 \
   --json
 wait_for 30 "kprof attach traces" attached
 request 3

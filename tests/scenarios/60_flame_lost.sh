@@ -21,7 +21,7 @@ requests_until_it_ends() {
 start_collector
 start_shop "$name"
 start "$scratch/attach.log" "$kprof" attach "$node" --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" --json \
-  --entry scenario_flood:requests/1
+  --tracer "$tracer" --entry scenario_flood:requests/1
 attach=$!
 wait_for 30 "kprof attach traces" attached
 is "$(target_eval "$node" '[scenario_flood:requests(5) || _ <- [1, 2, 3]].')" '[5,5,5]' "short requests"

@@ -5,6 +5,7 @@
 #   KPROF_BUILD    the build folder: kprof-collector, kprof and the shim are taken from it
 #   SCENARIO_EBIN  the compiled Erlang modules of tests/scenarios/src and of the sample application
 #   KPROF_OTP      scripts/otp.sh sets it: another release of OTP for all nodes. The shim stays the one that the build folder has
+#   TRACER         port, or native: what kprof attach traces by, in scenarios that are run with both
 #   KEEP=1         leave the scratch folder
 #
 # Every wait has an end, everything that is started lives in a process group of its own and is killed at the end, and
@@ -34,6 +35,7 @@ export XDG_RUNTIME_DIR=$scratch/run
 mkdir "$scratch/home" "$scratch/run"
 echo "scenario$$x$RANDOM" >"$scratch/cookie"
 install -m 400 "$scratch/cookie" "$scratch/home/.erlang.cookie"
+tracer=${TRACER:-port}
 groups=() # process groups to be killed at the end
 checks=0
 patience=3 # how often a limit for hanging is waited for: it is written for a usual machine

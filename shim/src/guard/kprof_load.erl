@@ -17,7 +17,8 @@
 -define(PROOF_MS, 500).
 
 -record(load, {
-    counted = counters:new(1, []) :: counters:counters_ref(),
+    % bytes, and messages
+    counted = counters:new(2, []) :: counters:counters_ref(),
     % at the last look
     bytes = 0 :: non_neg_integer(),
     % ms

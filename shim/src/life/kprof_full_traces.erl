@@ -28,7 +28,7 @@
     % that get no more messages
     draining = [] :: [kprof_full_relay:relay()],
     stream = 0 :: non_neg_integer(),
-    % messages that have come, and their bytes; and as of the last look
+    % bytes and messages that have come; and as of the last look, the other way round
     counted = counters:new(2, []) :: counters:counters_ref(),
     seen = {0, 0} :: kprof_full:amount(),
     % of whom a web request's is
@@ -191,20 +191,31 @@ begin_trace(#{id := Id} = Wanted, #{control := Control} = Around, F) ->
             put_by(Ready)
     end.
 
-%% The process that is traced to, and that carries the messages.
+%% What is traced to, and carries the messages.
 carried(undefined, _, F) ->
     {{error, "it is not traced at the moment"}, F};
 carried(_, _, #full_traces{relay = Relay} = F) when Relay =/= none ->
-    {{ok, kprof_full_relay:pid(Relay)}, F};
-carried(Tracer, #{control := Control, arming := Arming}, #full_traces{counted = Counted} = F) ->
-    Stream = F#full_traces.stream rem ?STREAMS + 1,
+    {{ok, kprof_full_relay:traced_to(Relay)}, F};
+carried(Tracer, Around, F) ->
+    case kprof_tracer:open_beside(Tracer) of
+        {ok, Beside} -> carried(Tracer, Beside, Around, F);
+        {error, _} = Error -> {Error, F}
+    end.
+
+carried(Tracer, Beside, #{control := Control, arming := Arming}, F) ->
+    #full_traces{counted = Counted, stream = Before} = F,
+    Stream = Before rem ?STREAMS + 1,
     case kprof_control:open_data(Control, Stream) of
         {ok, Out} ->
-            Relay = kprof_full_relay:start_link(Out, {Counted, kprof_arming:counter(Arming)}),
+            Counters = {Counted, kprof_arming:counter(Arming)},
+            Relay = kprof_full_relay:start_link(Beside, Out, Counters),
             ok = kprof_tracer:leave_out(Tracer, kprof_full_relay:processes(Relay)),
             ok = kprof_guard:watch(kprof_full_relay:gauge(Relay)),
-            {{ok, kprof_full_relay:pid(Relay)}, F#full_traces{relay = Relay, stream = Stream}};
+            {{ok, kprof_full_relay:traced_to(Relay)}, F#full_traces{
+                relay = Relay, stream = Stream
+            }};
         {error, {collector, _, _, Why}} ->
+            ok = kprof_tracer:close_beside(Beside),
             Text = io_lib:format("its data connection cannot be opened: ~0tp", [Why]),
             {{error, lists:flatten(Text)}, F}
     end.
@@ -276,7 +287,7 @@ look(Now, Around, F0) ->
 
 %% What has come is of all that run alike.
 count(#full_traces{runs = Runs, counted = Counted, seen = {Messages0, Bytes0}} = F) ->
-    {Messages, Bytes} = Now = {counters:get(Counted, 1), counters:get(Counted, 2)},
+    {Messages, Bytes} = Now = {counters:get(Counted, 2), counters:get(Counted, 1)},
     Of = max(1, length(Runs)),
     Part = {(Messages - Messages0) div Of, (Bytes - Bytes0) div Of},
     F#full_traces{runs = [kprof_full:count(Part, Full) || Full <- Runs], seen = Now}.
@@ -336,11 +347,17 @@ gone(Reason, Text, Around, #full_traces{runs = Runs} = F) ->
 ended(From, Why, Around, #full_traces{relay = Relay, draining = Draining} = F) ->
     case Relay =/= none andalso kprof_full_relay:pid(Relay) =:= From of
         true ->
-            Text = io_lib:format("the process that it is traced to ended: ~0tp", [Why]),
+            Text = io_lib:format("the process that carries it ended: ~0tp", [Why]),
             ok = kprof_guard:watch(none),
-            over(error, Text, Around, F#full_traces{relay = none});
+            Over = over(error, Text, Around, F#full_traces{relay = none}),
+            ok = kprof_full_relay:ended(Relay),
+            Over;
         false ->
-            F#full_traces{draining = [R || R <- Draining, kprof_full_relay:pid(R) =/= From]}
+            {Gone, Left} = lists:partition(
+                fun(R) -> kprof_full_relay:pid(R) =:= From end, Draining
+            ),
+            lists:foreach(fun kprof_full_relay:ended/1, Gone),
+            F#full_traces{draining = Left}
     end.
 
 %% @doc The data connection of what is traced to has ended by itself.

@@ -28,9 +28,13 @@
 %%
 %% It must not end before what traces to it: where scheduling is traced, that could kill the VM
 %% (otp#5984). So it outlives its connection, and counts only; and its owner, by some time.
+%%
+%% Where the tiers are traced by the native tracer, so are full traces: a further trace of it, in
+%% memory that is bounded by itself, with a {@link kprof_relay} of its own that reads it.
 -module(kprof_full_relay).
 
--export([start_link/2, pid/1, processes/1, gauge/1, look/2, drain/1, finish/1, give_up/1]).
+-export([start_link/3, pid/1, traced_to/1, processes/1, gauge/1, look/2]).
+-export([drain/1, finish/1, ended/1, give_up/1]).
 
 -export_type([relay/0, gauge/0]).
 
@@ -88,17 +92,24 @@
     silent = 0 :: non_neg_integer()
 }).
 
--opaque relay() :: {pid(), Sender :: pid(), atomics:atomics_ref()}.
+-opaque relay() ::
+    {process, pid(), Sender :: pid(), atomics:atomics_ref()}
+    | {native, kprof_relay:relay(), kprof_tracer:beside()}.
 -opaque gauge() :: {atomics:atomics_ref(), Memory :: non_neg_integer()}.
 %% With the memory of all processes as of the last look at which it had told something lately.
 
 %% @doc Starts one, to a data connection of the caller's, which its sender becomes the owner of.
-%% `Taken' counts what it takes, messages and their bytes; messages, with those that are dropped,
-%% are counted in the totals of the trace port's relay ({@link kprof_relay:counter/1}). The caller
+%% `Taken' counts what it takes, bytes and messages; messages, with those that are dropped, are
+%% counted in the totals of the trace port's relay ({@link kprof_relay:counter/1}). The caller
 %% gets `{kprof_full_relay, Pid, Why}' when the connection has ended by itself, and its exit.
--spec start_link(kprof_link:connection(), {counters:counters_ref(), counters:counters_ref()}) ->
-    relay().
-start_link({Module, Out} = Connection, {Taken, Total}) ->
+-spec start_link(
+    kprof_tracer:beside(),
+    kprof_link:connection(),
+    {counters:counters_ref(), counters:counters_ref()}
+) -> relay().
+start_link({native, Source, _} = Beside, Connection, Counters) ->
+    {native, kprof_relay:start_beside(Source, Connection, Counters), Beside};
+start_link(process, {Module, Out} = Connection, {Taken, Total}) ->
     Owner = self(),
     Gauge = atomics:new(?TAKEN, []),
     ok = atomics:put(Gauge, ?TOLD, now_ms()),
@@ -114,22 +125,27 @@ start_link({Module, Out} = Connection, {Taken, Total}) ->
         end,
         [link, {priority, high}, {message_queue_data, off_heap}, {fullsweep_after, 20}]
     ),
-    {Pid, Sender, Gauge}.
+    {process, Pid, Sender, Gauge}.
 
-%% @doc The process that is traced to.
+%% @doc The process whose exit tells its end.
 -spec pid(relay()) -> pid().
-pid({Pid, _, _}) ->
-    Pid.
+pid({process, Pid, _, _}) -> Pid;
+pid({native, Relay, _}) -> kprof_relay:pid(Relay).
+
+%% @doc What is to be traced to.
+-spec traced_to(relay()) -> pid() | kprof_tracer:native().
+traced_to({process, Pid, _, _}) -> Pid;
+traced_to({native, _, {native, Source, _}}) -> Source.
 
 %% @doc Those that it consists of.
 -spec processes(relay()) -> [pid()].
-processes({Pid, Sender, _}) ->
-    [Pid, Sender].
+processes({process, Pid, Sender, _}) -> [Pid, Sender];
+processes({native, Relay, _}) -> kprof_relay:processes(Relay).
 
-%% @doc What the guard looks at.
--spec gauge(relay()) -> gauge().
-gauge({_, _, Gauge}) ->
-    {Gauge, erlang:memory(processes)}.
+%% @doc What the guard looks at, if there is need for that.
+-spec gauge(relay()) -> gauge() | none.
+gauge({process, _, _, Gauge}) -> {Gauge, erlang:memory(processes)};
+gauge({native, _, _}) -> none.
 
 %% @doc Looks, `Now' in ms, whether too much waits. It never waits for the process.
 -spec look(integer(), gauge()) -> gauge() | over.
@@ -154,14 +170,17 @@ look(Now, {Gauge, Before}) ->
 %% @doc Nothing is traced to it any more: has it carry on until nothing has come for 200 ms, then
 %% tell the collector so, close the connection and exit.
 -spec drain(relay()) -> ok.
-drain({Pid, _, _}) ->
+drain({process, Pid, _, _}) ->
     Pid ! {?MODULE, drain},
-    ok.
+    ok;
+drain({native, Relay, _}) ->
+    kprof_relay:drain(Relay).
 
 %% @doc Waits for the end of one that drains, 2 seconds at most: then it is killed. The caller must
 %% be the one that started it, and trap exits.
 -spec finish(relay()) -> ok.
-finish({Pid, _, _}) ->
+finish(Relay) ->
+    Pid = pid(Relay),
     receive
         {'EXIT', Pid, _} -> ok
     after ?FINISH_MS ->
@@ -169,13 +188,22 @@ finish({Pid, _, _}) ->
         receive
             {'EXIT', Pid, _} -> ok
         end
-    end.
+    end,
+    ended(Relay).
+
+%% @doc It has ended, without {@link finish/1}.
+-spec ended(relay()) -> ok.
+ended({process, _, _, _}) -> ok;
+ended({native, _, Beside}) -> kprof_tracer:close_beside(Beside).
 
 %% @doc Has it close the connection at once and drain. It only counts what is still to come.
 -spec give_up(relay()) -> ok.
-give_up({_, Sender, _} = Relay) ->
+give_up({process, _, Sender, _} = Relay) ->
     true = exit(Sender, kill),
-    drain(Relay).
+    drain(Relay);
+give_up({native, Relay, _}) ->
+    ok = kprof_relay:give_up(Relay),
+    kprof_relay:drain(Relay).
 
 %% --- the tracer ---
 
@@ -287,8 +315,8 @@ encode(Messages, N, #way{gauge = Gauge} = Way) ->
             encode(Behind, N - N div 2, encode(Before, N div 2, Way));
         false ->
             ok = atomics:put(Gauge, ?MESSAGE_BYTES, byte_size(Bytes) div N),
-            ok = counters:add(Way#way.taken, 1, N),
-            ok = counters:add(Way#way.taken, 2, byte_size(Bytes)),
+            ok = counters:add(Way#way.taken, 1, byte_size(Bytes)),
+            ok = counters:add(Way#way.taken, 2, N),
             hand(N, Bytes, ?WAIT_MS, Way)
     end.
 

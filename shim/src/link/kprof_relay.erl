@@ -18,6 +18,7 @@
 
 -export([
     start_link/3,
+    start_beside/3,
     pid/1,
     processes/1,
     drain/1, drain/2,
@@ -46,9 +47,11 @@
 
 -record(way, {
     owner :: pid(),
+    % what the owner is told with
+    tag = ?MODULE :: module(),
     in :: kprof_tracer:source(),
-    sender :: pid(),
-    % bytes
+    sender = self() :: pid(),
+    % bytes, and messages
     counted :: counters:counters_ref(),
     total :: counters:counters_ref(),
     place = 0 :: place(),
@@ -68,16 +71,33 @@
 
 %% @doc Starts a relay from the trace port's socket, which stays whose it is, or the native tracer
 %% ({@link kprof_tracer:open/1}), to a connection of the caller's, which its sender becomes the
-%% owner of. `Counted' counts the bytes that came. The caller gets `{kprof_relay, Pid, Why}' when
-%% the collector has ended the connection, after which the relay counts only; and its exit,
-%% `{trace_port, Why}', when there is no more to come.
+%% owner of. `Counted' counts the bytes that came, and the messages as its second. The caller gets
+%% `{kprof_relay, Pid, Why}' when the collector has ended the connection, after which the relay
+%% counts only; and its exit, `{trace_port, Why}', when there is no more to come.
 -spec start_link(kprof_tracer:source(), kprof_link:connection(), counters:counters_ref()) ->
     relay().
-start_link(In, {Module, Out} = Connection, Counted) ->
+start_link(In, Connection, Counted) ->
     Total = counters:new(2, []),
+    start(#way{owner = self(), in = In, counted = Counted, total = Total}, Connection).
+
+%% @doc The same from the native tracer, for some of a trace that has a relay already: messages are
+%% counted in that one's total, too ({@link counter/1}), the caller gets `{kprof_full_relay, Pid,
+%% Why}', and in the end the collector is told that there is no more.
+-spec start_beside(
+    kprof_tracer:native(),
+    kprof_link:connection(),
+    {Counted :: counters:counters_ref(), Total :: counters:counters_ref()}
+) -> relay().
+start_beside(In, Connection, {Counted, Total}) ->
+    start(
+        #way{owner = self(), tag = kprof_full_relay, in = In, counted = Counted, total = Total},
+        Connection
+    ).
+
+start(#way{in = In, total = Total} = Way0, {Module, Out} = Connection) ->
     Sender = spawn_link(fun() -> send(Connection) end),
     _ = Module:controlling_process(Out, Sender),
-    Way = #way{owner = self(), in = In, sender = Sender, counted = Counted, total = Total},
+    Way = Way0#way{sender = Sender},
     {
         spawn_opt(
             fun() ->
@@ -176,6 +196,7 @@ carry(Bytes, #way{place = Before} = Way) ->
 
 bytes(Bytes, Messages, #way{counted = Counted, total = Total} = Way0) ->
     counters:add(Counted, 1, iolist_size(Bytes)),
+    counters:add(Counted, 2, Messages),
     counters:add(Total, ?MESSAGES, Messages),
     Way = pass(Bytes, Way0),
     _ = Way#way.carries orelse counters:add(Total, ?UNSENT, Messages),
@@ -203,7 +224,13 @@ pass(Bytes, #way{sender = Sender} = Way) ->
     sent(Way).
 
 %% The end, or silence when that is the end: the connection is closed with all that is on its way.
-over(Why, #way{carries = Carries, sender = Sender} = Way) ->
+over(Why, #way{carries = true, tag = kprof_full_relay} = Way) ->
+    % the word that there is no more
+    closed(Why, pass(<<1, 0:32>>, Way));
+over(Why, Way) ->
+    closed(Why, Way).
+
+closed(Why, #way{carries = Carries, sender = Sender} = Way) ->
     _ =
         Carries andalso
             begin
@@ -213,12 +240,12 @@ over(Why, #way{carries = Carries, sender = Sender} = Way) ->
     exit({trace_port, Why}).
 
 %% Waits for the sender, or for the word to give it up.
-sent(#way{owner = Owner} = Way) ->
+sent(#way{owner = Owner, tag = Tag} = Way) ->
     receive
         {sent, ok} ->
             Way;
         {sent, {error, Why}} ->
-            Owner ! {?MODULE, self(), Why},
+            Owner ! {Tag, self(), Why},
             Way#way{carries = false};
         give_up ->
             abandon(Way)

@@ -11,7 +11,7 @@
 %% the last of them is over. Its messages are all of theirs, and the collector takes from them the
 %% modules of each. (In sessions of their own a process would tell of each call twice, in one
 %% stream, and of most messages nothing says which session they are of.) All of them trace to a
-%% process ({@link kprof_full_relay}), the tiers to the trace port.
+%% process ({@link kprof_full_relay}), the tiers to the trace port; or both to the native tracer.
 %%
 %% Before OTP 27 there is one at a time, and the trace of the tiers rests meanwhile: its flags are
 %% off. First the flags go, then the
@@ -86,9 +86,17 @@ check(#{applications := Apps, modules := Names} = Wanted) ->
         _ -> ok
     end.
 
-%% @doc Begins, while the tiers are traced, beside those that run already; traced to the process
-%% `To'. `Exempt' are the shim's own processes. On an error nothing has changed.
--spec start(wanted(), kprof_tracer:tracer(), pid(), [kprof_tracer:pattern()], [pid()], [full()]) ->
+%% @doc Begins, while the tiers are traced, beside those that run already; traced to `To' ({@link
+%% kprof_full_relay:traced_to/1}). `Exempt' are the shim's own processes. On an error nothing has
+%% changed.
+-spec start(
+    wanted(),
+    kprof_tracer:tracer(),
+    pid() | kprof_tracer:native(),
+    [kprof_tracer:pattern()],
+    [pid()],
+    [full()]
+) ->
     {ok, full()} | {error, string()}.
 start(_, _, _, _, _, [#full{rests = true} | _]) ->
     {error, "another full trace runs already"};
@@ -108,7 +116,7 @@ start(Wanted, Tracer, To, Patterns, Exempt, Others) ->
 begun(#{id := Id, seconds := Seconds} = Wanted, Modules, {Tracer, Own}, Patterns, Exempt) ->
     Names = names(Modules),
     Rests = kprof_tracer:is_shared(Own),
-    Flags = flags(Rests),
+    Flags = flags(Own),
     _ = Rests andalso kprof_tracer:rest(Tracer),
     Functions = kprof_tracer:set_modules(Own, Names, of_modules(Names, Patterns)),
     {Pids, New} = processes(Wanted),
@@ -270,13 +278,9 @@ names(Modules) ->
     [M || {M, _} <- Modules].
 
 %% What can be traced without danger on this release.
-flags(Rests) ->
-    Time =
-        case Rests of
-            true -> monotonic_timestamp;
-            false -> strict_monotonic_timestamp
-        end,
-    [Time | ?FLAGS] ++ [F || F <- [running, garbage_collection], kprof_vm:unsafe(F) =:= no].
+flags(Own) ->
+    kprof_tracer:time(Own) ++ ?FLAGS ++
+        [F || F <- [running, garbage_collection], kprof_vm:unsafe(F) =:= no].
 
 of_modules(Names, Patterns) ->
     Set = sets:from_list(Names),

@@ -30,8 +30,11 @@
     foreign_processes/1
 ]).
 -export([
+    open_beside/1,
+    close_beside/1,
     full/2,
     full_over/1,
+    time/1,
     end_full/0,
     is_shared/1,
     rest/1,
@@ -44,15 +47,18 @@
     is_free/3
 ]).
 
--export_type([tracer/0, kind/0, source/0, pattern/0]).
+-export_type([tracer/0, kind/0, native/0, source/0, beside/0, pattern/0]).
 
-% keep it: the session ends with its handle
--opaque tracer() :: {port() | native(), kprof_vm:session(), Keeper :: pid()}.
+% keep it: the session ends with its handle; a process: that of a full trace
+-opaque tracer() :: {port() | pid() | native(), kprof_vm:session(), Keeper :: pid()}.
 -type kind() :: port | native.
 -type native() :: {native, kprof_native:state(), Dropped :: counters:counters_ref()}.
 %% The messages that were dropped are counted by who reads them, and as of the guard's last look.
 -type source() :: gen_tcp:socket() | native().
 %% Where the messages come out, for {@link kprof_relay}.
+-type beside() :: process | {native, native(), Closer :: pid()}.
+%% What full traces are traced to: a process, or a further trace of the native tracer, with the
+%% process that closes it.
 -type pattern() :: {mfa(), [tuple()]}.
 
 %% Messages the driver keeps while its client is slow. Below 1000 it can crash the node; the node's
@@ -92,20 +98,24 @@ open(port) ->
         Error -> Error
     end;
 open(native) ->
-    open_native(?ATTEMPTS).
-
-open_native(0) ->
-    {error, "it has as many traces as it can have"};
-open_native(N) ->
-    case kprof_native:open(#{}) of
-        State when is_integer(State) ->
-            Native = {native, State, counters:new(2, [])},
+    case open_native(?ATTEMPTS, #{}) of
+        {ok, {native, State, _} = Native} ->
             Session = kprof_vm:session({kprof_native, State}),
             {ok, {Native, Session, keep_native(State, Session)}, Native};
+        Error ->
+            Error
+    end.
+
+open_native(0, _) ->
+    {error, "it has as many traces as it can have"};
+open_native(N, Options) ->
+    case kprof_native:open(Options) of
+        State when is_integer(State) ->
+            {ok, {native, State, counters:new(2, [])}};
         % somebody else opens one, or has just not closed his yet
         _ ->
             timer:sleep(?LINGER_MS),
-            open_native(N - 1)
+            open_native(N - 1, Options)
     end.
 
 open_trace_port(0) ->
@@ -222,6 +232,41 @@ keeper_native(State, Session, OwnerRef, Full) ->
             end
     end.
 
+%% @doc Opens what full traces beside this one are traced to. It lives until {@link close_beside/1},
+%% or as long as the caller.
+-spec open_beside(tracer()) -> {ok, beside()} | {error, string()}.
+open_beside({{native, _, _}, Session, _}) ->
+    case open_native(?ATTEMPTS, #{apart => not kprof_vm:is_shared(Session)}) of
+        {ok, {native, State, _} = Native} ->
+            Owner = self(),
+            {ok, {native, Native, spawn(fun() -> closer(State, Owner) end)}};
+        Error ->
+            Error
+    end;
+open_beside(_) ->
+    {ok, process}.
+
+%% @doc Nothing is traced to it any more, and nobody reads it.
+-spec close_beside(beside()) -> ok.
+close_beside({native, {native, State, _}, Closer}) ->
+    _ = quietly(fun() -> kprof_native:close(State) end),
+    Closer ! closed,
+    ok;
+close_beside(process) ->
+    ok.
+
+%% The keeper ends what is traced when the owner has ended.
+closer(State, Owner) ->
+    Ref = erlang:monitor(process, Owner),
+    receive
+        closed ->
+            ok;
+        {'DOWN', Ref, process, _, _} ->
+            receive
+            after 2 * ?LINGER_MS -> quietly(fun() -> kprof_native:close(State) end)
+            end
+    end.
+
 %% The driver is part of runtime_tools, which a release may leave out.
 load_driver() ->
     case code:priv_dir(runtime_tools) of
@@ -319,13 +364,20 @@ quietly(Fun) ->
 %% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the
 %% shim's own. `More' are flags besides the ones that every trace needs.
 -spec set_flags(tracer(), [return_to], [pid()]) -> ok.
-set_flags({To, Session, _} = Tracer, More, Exempt) ->
-    ok = kprof_vm:trace(Session, all, true, More ++ time(To) ++ ?FLAGS),
+set_flags({_, Session, _} = Tracer, More, Exempt) ->
+    ok = kprof_vm:trace(Session, all, true, More ++ time(Tracer) ++ ?FLAGS),
     leave_out(Tracer, Exempt).
 
-%% The native tracer asks the clock itself.
-time({native, _, _}) -> [];
-time(_) -> [monotonic_timestamp].
+%% @doc The flag that has messages tell their time. Those of a full trace's own session have another
+%% one, by which the collector knows them. The native tracer asks the clock itself.
+-spec time(tracer()) -> [atom()].
+time({{native, _, _}, _, _}) ->
+    [];
+time({To, Own, _}) ->
+    case is_pid(To) andalso not kprof_vm:is_shared(Own) of
+        true -> [strict_monotonic_timestamp];
+        false -> [monotonic_timestamp]
+    end.
 
 %% @doc Takes return_to off all processes. From OTP 27 on the VM takes all flags off processes to
 %% come when it is told to take one: the others are set again.
@@ -408,15 +460,18 @@ undo({_, Session, _} = Tracer, Patterns) ->
 
 %% --- full traces ---
 
-%% @doc The tracer of a full trace, to this process ({@link kprof_full_relay}). From OTP 27 on it
-%% has a session of its own; before, flags that name the process. The guard and the keeper know:
-%% {@link undo/2} ends that, too, and so does {@link full_over/1}.
--spec full(tracer(), pid()) -> tracer().
-full({To, _, Keeper}, Pid) ->
-    Own = kprof_vm:beside(Pid),
+%% @doc The tracer of a full trace, to what {@link kprof_full_relay:traced_to/1} says. From OTP 27
+%% on it has a session of its own; before, flags that name what it is traced to. The guard and the
+%% keeper know: {@link undo/2} ends that, too, and so does {@link full_over/1}.
+-spec full(tracer(), pid() | native()) -> tracer().
+full({_, _, Keeper}, To) ->
+    Own = kprof_vm:beside(traced_to(To)),
     know(beside, [Own]),
     Keeper ! {beside, Own},
     {To, Own, Keeper}.
+
+traced_to({native, State, _}) -> {kprof_native, State};
+traced_to(Pid) -> Pid.
 
 %% @doc Whether the patterns of a full trace are those of the whole node, and a process that it
 %% traces is traced for nothing else.

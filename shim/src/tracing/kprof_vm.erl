@@ -59,11 +59,11 @@ begin_session(Name, Tracer) ->
 option({Module, State}) -> {tracer, Module, State};
 option(Tracer) -> {tracer, Tracer}.
 
-%% @doc A session beside others, to a process, for what must not meet their flags: a full trace.
-%% Where this release knows no sessions, its patterns are everybody's.
--spec beside(pid()) -> session().
-beside(Pid) ->
-    begin_session(kprof_full, Pid).
+%% @doc A session beside others, for what must not meet their flags: a full trace. Where this
+%% release knows no sessions, its patterns are everybody's.
+-spec beside(tracer()) -> session().
+beside(Tracer) ->
+    begin_session(kprof_full, Tracer).
 
 %% @doc Whether its patterns are everybody's, and a process has one tracer.
 -spec is_shared(session()) -> boolean().
