@@ -47,7 +47,8 @@ if [ -z "$gc$scheduling" ]; then # what is there to trace, scenario 11 traces
   stop_collector
   exit
 fi
-wanted="[{trace_gc, $([ -n "$gc" ] && echo true || echo false)}, {trace_scheduling, $([ -n "$scheduling" ] && echo true || echo false)}]"
+wanted="[{tracer, $tracer}, {trace_gc, $([ -n "$gc" ] && echo true || echo false)},
+         {trace_scheduling, $([ -n "$scheduling" ] && echo true || echo false)}]"
 flags="[${gc:+garbage_collection}${gc:+${scheduling:+,}}${scheduling:+running}]"
 holds ${#flags} -gt 2 "what is safe here: $flags"
 is "$(run "scenario_cases:trace($collector_port, [], $wanted).")" ok "the trace starts"
