@@ -37,9 +37,9 @@ struct drain {
     int64_t times[DRAIN_RINGS]; // of what is next in each
 };
 
-// Takes a record, or a loss (RECORD_LOST), which is its own only while it is called. False: it
-// has no room left, and gets the same one again in the next drain.
-typedef bool drain_take(void *to, const union record *record);
+// Takes a record, or a loss (RECORD_LOST), which is its own, to change as well, only while it is
+// called. False: it has no room left, and gets the same one again in the next drain.
+typedef bool drain_take(void *to, union record *record);
 
 // Hands out what is there, but for records of other generations (16 bits): these are passed over.
 // Returns false when that was all, true when `take` had no room left. One thread at a time.

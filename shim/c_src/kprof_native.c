@@ -50,6 +50,10 @@ enum {
     READ_BLOCKS = 2 // of a call of read, so that it stays near a millisecond
 };
 
+struct moment {
+    int64_t clock, vm; // ns
+};
+
 struct slot {
     // of the trace that it has, 0: none. Its state is generation << SLOT_BITS | slot.
     ring_atomic generation;
@@ -57,7 +61,9 @@ struct slot {
     _Atomic uint64_t homeless; // records of threads that could get no ring: lost
     // of the trace; who has `taken` it, reads and writes these
     uint64_t homeless_told;
-    int64_t since; // when it began
+    int64_t since;                // when it began
+    struct moment before, latest; // of the last two reads
+    int64_t told;                 // the latest time of a record, as the VM's
     uint64_t messages, bytes, dropped;
     _Atomic uint64_t ring_words; // of a new ring
     ring_atomic places[THREADS]; // of the threads' rings
@@ -81,9 +87,53 @@ static struct {
     ERL_NIF_TERM gc_minor_start, gc_major_start, gc_minor_end, gc_major_end;
 } atom;
 
+// -- time -----------------------------------------------------------------------------------------
+
+// Each C library has it, under the same name. In the VM's own way to the time it is a third of what
+// that costs, and who is traced pays for it at each event.
+struct clock_time {
+    long s, ns;
+};
+int clock_gettime(int clock, struct clock_time *time);
+enum { MONOTONIC = 1 }; // <time.h>'s CLOCK_MONOTONIC
+
+// The clock of the records, ns.
 static int64_t now(void) {
-    return enif_monotonic_time(ERL_NIF_NSEC);
+    struct clock_time t;
+    clock_gettime(MONOTONIC, &t);
+    return t.s * 1000000000L + t.ns;
 }
+
+// What the records' clock and the VM's monotonic time say at the same moment. Of some tries it is
+// the one that took least, as this thread may lose its processor between the two.
+static struct moment moment_now(void) {
+    enum { TRIES = 5, QUICK_NS = 1000 };
+    struct moment best = {0};
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < TRIES && least > QUICK_NS; i++) {
+        int64_t begin = now(), vm = enif_monotonic_time(ERL_NIF_NSEC), took = now() - begin;
+        if (took < least) {
+            least = took;
+            best = (struct moment){begin + took / 2, vm};
+        }
+    }
+    return best;
+}
+
+// The VM's time of a time of the records' clock. Between two reads the VM's goes as fast as it went
+// from the one to the other: it may be a hundredth slower or faster than the kernel's, to follow
+// the clock on the wall. Before and behind them both go alike.
+static int64_t vm_time(const struct slot *slot, int64_t time) {
+    const struct moment *a = &slot->before, *b = &slot->latest;
+    if (time >= b->clock) {
+        return b->vm + (time - b->clock);
+    }
+    int64_t ahead = (b->vm - a->vm) - (b->clock - a->clock);
+    double share = time > a->clock ? (double)(time - a->clock) / (double)(b->clock - a->clock) : 0;
+    return a->vm + (time - a->clock) + (int64_t)((double)ahead * share);
+}
+
+// -- states ---------------------------------------------------------------------------------------
 
 // The slot of a state whose trace goes on, and its generation; NULL: it is over.
 static struct slot *slot_of(ErlNifEnv *env, ERL_NIF_TERM state, uint64_t *generation) {
@@ -297,6 +347,8 @@ static void slot_begin(struct slot *slot, uint8_t flags, uint64_t bytes) {
     slot->ring_words = bytes / sizeof(uint64_t);
     slot->messages = slot->bytes = slot->dropped = 0;
     slot->since = now();
+    slot->before = slot->latest = moment_now();
+    slot->told = INT64_MIN;
     slot->homeless_told = atomic_load(&slot->homeless);
     slot->drain.now = now;
     slot->drain.places = slot->places;
@@ -402,17 +454,22 @@ static bool add_record(struct reading *reading, const union record *r) {
     return block_add(&slot->block, r);
 }
 
-// Takes a record, or a loss, from the drain.
-static bool take_record(void *to, const union record *r) {
+// Takes a record, or a loss, from the drain, and has it tell the VM's time. What is handed out in
+// order stays so, although a later read knows better how fast the VM's time went.
+static bool take_record(void *to, union record *r) {
     struct reading *reading = to;
+    struct slot *slot = reading->slot;
+    bool loss = record_byte(r, RECORD_KIND) == RECORD_LOST;
+    r->of.time = vm_time(slot, r->of.time);
+    if (loss) {
+        r->of.until = vm_time(slot, r->of.until);
+    } else {
+        r->of.time = slot->told = r->of.time > slot->told ? r->of.time : slot->told;
+    }
     if (!add_record(reading, r)) {
         return false;
     }
-    if (record_byte(r, RECORD_KIND) == RECORD_LOST) {
-        reading->slot->dropped += r->of.messages;
-    } else {
-        reading->slot->messages++;
-    }
+    *(loss ? &slot->dropped : &slot->messages) += loss ? r->of.messages : 1;
     return true;
 }
 
@@ -455,6 +512,8 @@ static ERL_NIF_TERM read(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
         return enif_make_badarg(env);
     }
     reading.node_size = size - 1 - NUMBERS;
+    slot->before = slot->latest;
+    slot->latest = moment_now();
     slot->block.names = (struct block_names){atom_bytes, process_id, &reading};
     slot->block.bytes = slot->frame + FRAME_HEADER;
     tell_homeless(&reading);

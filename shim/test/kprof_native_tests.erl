@@ -4,8 +4,11 @@
 -module(kprof_native_tests).
 -include("patient.hrl").
 
+% a thread may lose its processor between two clocks, and take what comes of that for the same time
+-define(CLOCKS_NS, 2000000).
+
 -export([called/1, failing/0]).
--export([adds_up/1, dropped/1, owner_dies/1, full/1, readers/1]).
+-export([adds_up/1, times/1, dropped/1, owner_dies/1, full/1, readers/1]).
 -export([folder/1, damaged/1, traces/1, instead/1]).
 
 native_test_() ->
@@ -13,6 +16,7 @@ native_test_() ->
         {Name, {timeout, 300, fun() -> on_node(Test) end}}
      || {Name, Test} <- [
             {"each event is read", adds_up},
+            {"its times are the VM's", times},
             {"what does not fit is told", dropped},
             {"its owner dies", owner_dies},
             {"there are eight traces", full},
@@ -117,6 +121,31 @@ adds_up(_) ->
     ok = kprof_tracer:close(Tracer, now),
     ?assertError(badarg, kprof_native:read(State)),
     ok.
+
+%% Of the first record of each block: between what the VM's clock says before and after what was
+%% traced, but for what lies between two clocks that are read one after the other.
+times(_) ->
+    {Tracer, State} = open(),
+    ok = trace(Tracer),
+    [
+        begin
+            timer:sleep(Ms),
+            Before = ns(),
+            _ = work(1, 10),
+            After = ns(),
+            [Time] = [begun(Frame) || Frame <- read_all(State)],
+            ?assert(Time > Before - ?CLOCKS_NS),
+            ?assert(Time < After + ?CLOCKS_NS)
+        end
+     || Ms <- [0, 5, 50, 500, 50, 5, 0]
+    ],
+    ok = kprof_tracer:undo(Tracer, patterns()),
+    kprof_tracer:close(Tracer, now).
+
+ns() -> erlang:monotonic_time(nanosecond).
+
+begun(<<2, _:32, 1, _, 119, Size, _Node:Size/binary, Time:64/little-signed, _/binary>>) -> Time;
+begun(<<2, _:32, 1, _, 100, Size:16, _Node:Size/binary, Time:64/little-signed, _/binary>>) -> Time.
 
 dropped(_) ->
     ok = kprof_library:load(),

@@ -370,7 +370,7 @@ static bool add(const union record *r) {
     return true;
 }
 
-static bool take(void *to, const union record *r) {
+static bool take(void *to, union record *r) {
     (void)to;
     if (!add(r)) {
         return false;

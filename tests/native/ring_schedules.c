@@ -366,7 +366,7 @@ static void producer(unsigned me) {
 
 static unsigned room;
 
-static bool take(void *to, const union record *r) {
+static bool take(void *to, union record *r) {
     (void)to;
     if (room == 0) {
         return false;

@@ -80,7 +80,7 @@ static void *work(void *context) {
     return NULL;
 }
 
-static bool take(void *to, const union record *r) {
+static bool take(void *to, union record *r) {
     unsigned *room = to;
     if (*room == 0) {
         return false;
