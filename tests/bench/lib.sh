@@ -23,7 +23,7 @@ stop() {
 }
 clean_up() {
     local pid
-    for pid in $kprof_node $shop_node $feeder $serve $collector; do stop "$pid"; done
+    for pid in $kprof_node $shop_node $feeder $serve $collector $collectors; do stop "$pid"; done
     rm -rf "$scratch"
 }
 trap clean_up EXIT

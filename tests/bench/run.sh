@@ -15,6 +15,8 @@ Measures side by side, in one run, and prints tables with ratios:
   page      the page on a large database: what its first view costs, also kprof report and diff, while a collector writes; what ten
             people who look cost the thread that takes traces in
   flame     a full trace: the traced request beside fprof, eprof, tprof, dbg and eflame's way; all others meanwhile
+  native    every request traced: what the native tracer, the trace port, eprof, tprof, call_time counters, dbg, recon_trace's way and
+            fprof leave of a node's rate; a recording of the native tracer's beside dbg:trace_client
   sample    sampling of stacks: the node's processor time and its rate with and without, beside other ways of looking at processes; on
             a node of 100,000 processes, and on one that is overloaded
 
@@ -40,21 +42,21 @@ while [ $# -gt 0 ]; do
         --no-build) no_build=yes ;;
         --build-dir) [ $# -ge 2 ] || { usage >&2; exit 2; }; build=$(realpath -m "$2"); shift ;;
         --only)
-            case ${2:-} in capture|calls|shop|page|flame|sample) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
+            case ${2:-} in capture|calls|shop|page|flame|native|sample) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
             shift ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-[ -n "$parts" ] || parts='capture calls shop page flame sample'
+[ -n "$parts" ] || parts='capture calls shop page flame native sample'
 
 # Rounds are interleaved: every way is measured once in each. A pair is a stretch of work beside one of rest (bench_sample.erl).
 if [ -n "$quick" ]; then
     wanted=100000 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4 flame_rounds=3 flame_rates=1 flame_window=10
-    days=40 views=5 people_rounds=1 people_seconds=5 sample_pairs=3 sample_seconds=1
+    days=40 views=5 people_rounds=1 people_seconds=5 sample_pairs=3 sample_seconds=1 native_rounds=1
 else
     wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
-    days=730 views=20 people_rounds=3 people_seconds=10 sample_pairs=30 sample_seconds=1
+    days=730 views=20 people_rounds=3 people_seconds=10 sample_pairs=30 sample_seconds=1 native_rounds=5
 fi
 clients=8
 
@@ -63,11 +65,13 @@ export LC_ALL=C SHOP_EBIN=$build/sample/ebin
 export ERL_FLAGS="+sbwt none +sbwtdcpu none +sbwtdio none"
 bench=$build/bench
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kprof-bench.XXXXXX")
-collector='' kprof_node='' shop_node='' serve='' feeder='' # process ids
+priv=$scratch/priv # the native tracer's library
+collector='' kprof_node='' shop_node='' serve='' feeder='' collectors='' # process ids
 
 # shellcheck source-path=SCRIPTDIR
 source "$here/lib.sh"
 source "$here/flame.sh"
+source "$here/native.sh"
 source "$here/page.sh"
 source "$here/sample.sh"
 
@@ -87,6 +91,7 @@ build_all() {
     # Copies, so that a build at the same time changes nothing.
     install "$build/kprof" "$build/kprof-collector" "$scratch/"
     cp -r "$build/shim/default/lib/kprof/ebin" "$scratch/shim"
+    cp -r "$build/shim/default/lib/kprof/priv" "$priv"
     mkdir -p "$bench/ebin"
     "$top/tests/sample/shop.sh" build "$build/sample"
     erlc -Werror -o "$bench/ebin" "$here"/*.erl "$top/tests/scenarios/src/scenario_many.erl"
