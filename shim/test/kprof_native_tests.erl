@@ -309,9 +309,12 @@ traces(_) ->
     #{<<"tracer">> := <<"native">>} = kprof_mock_collector:wait_control(
         Mock, <<"trace_started">>
     ),
+    %% a part of a binary that does not begin at a byte, an empty one, and what is neither
+    <<_:3, Odd/binary>> = <<1:3, "begins at a bit">>,
+    Names = [undefined, read, Odd, <<>>, {<<"pair">>, <<"of two">>}, 'möglich'],
     [
         begin
-            kprof:set_token(),
+            kprof:set_token(lists:nth(N rem length(Names) + 1, Names)),
             ?MODULE:called(N),
             kprof:clear_token()
         end
@@ -324,12 +327,23 @@ traces(_) ->
     %% each has a call and a return of the tier, and the markers'
     ?assert(Messages >= 400),
     [Stream] = kprof_mock_collector:data(Mock),
-    ?assert(byte_size(blocks(Stream)) > 1000),
+    Blocks = blocks(Stream),
+    ?assert(byte_size(Blocks) > 1000),
+    [
+        ?assertNotEqual({Name, nomatch}, {Name, binary:match(Blocks, Encoded)})
+     || Name <- tl(Names), Encoded <- [encoded(Name)]
+    ],
     {flags, Flags} = erlang:trace_info(new, flags),
     ?assertEqual([], Flags),
     ?assertEqual({match_spec, false}, erlang:trace_info({?MODULE, called, 1}, match_spec)),
     ok = kprof:unload(),
     wait_unmapped(500).
+
+encoded(read) -> <<119, 4, "read">>;
+encoded(Term) when is_binary(Term) -> <<109, (byte_size(Term)):32, Term/binary>>;
+encoded(Term) ->
+    <<131, Encoded/binary>> = term_to_binary(Term),
+    Encoded.
 
 wait_unmapped(0) ->
     error(mapped);
