@@ -84,7 +84,8 @@ struct pipeline *pipeline_new(const struct pipeline_options *options) {
         goto err2;
     }
     keep_divide(p->keep, p->names->pipelines);
-    p->names->joined++;
+    gate_init(&p->gate);
+    p->names->all[p->names->joined++] = p;
     return p;
 err2:
     stats_free(p->stats);
@@ -119,6 +120,7 @@ void pipeline_free(struct pipeline *p) {
     stats_free(p->stats);
     keep_free(p->keep);
     request_pool_free(p->pool);
+    gate_destroy(&p->gate);
     if (!p->options.names) {
         pipeline_names_free(p->names);
     }
@@ -127,6 +129,44 @@ void pipeline_free(struct pipeline *p) {
 
 struct directory *pipeline_directory(struct pipeline *p) {
     return p->directory;
+}
+
+// -- those that share names -----------------------------------------------------------------------
+
+uint32_t pipeline_siblings(const struct pipeline *p) {
+    return p->names->joined;
+}
+
+struct pipeline *pipeline_sibling(const struct pipeline *p, uint32_t number) {
+    return p->names->all[number];
+}
+
+struct gate *pipeline_gate(struct pipeline *p) {
+    return &p->gate;
+}
+
+void pipeline_visit(struct pipeline *p) {
+    if (p->names->pipelines > 1) {
+        gate_visit(&p->gate);
+    }
+}
+
+void pipeline_part(struct pipeline *p) {
+    if (p->names->pipelines > 1) {
+        gate_part(&p->gate);
+    }
+}
+
+void pipeline_visit_all(const struct pipeline *p) {
+    for (uint32_t i = 0; i < pipeline_siblings(p); i++) {
+        pipeline_visit(pipeline_sibling(p, i));
+    }
+}
+
+void pipeline_part_all(const struct pipeline *p) {
+    for (uint32_t i = 0; i < pipeline_siblings(p); i++) {
+        pipeline_part(pipeline_sibling(p, i));
+    }
 }
 
 // -- what the model tells -------------------------------------------------------------------------
@@ -256,6 +296,10 @@ uint16_t pipeline_node_id(const struct pipeline_node *n) {
     return n->id;
 }
 
+struct pipeline *pipeline_of(const struct pipeline_node *n) {
+    return n->pipeline;
+}
+
 const char *pipeline_node_name(const struct pipeline_node *n) {
     return names_text(&n->pipeline->directory->nodes, n->id);
 }
@@ -333,16 +377,31 @@ bool pipeline_find_request(const struct pipeline_node *n, int64_t begin,
     return true;
 }
 
-bool pipeline_spare(struct pipeline *p, enum pipeline_spared use, uint32_t mb) {
-    if (p->spared[use] == mb) {
-        return true;
-    }
+// What one pipeline spares, of its part of all.
+static bool spare(struct pipeline *p, enum pipeline_spared use, uint32_t mb) {
     uint32_t all = mb;
     for (int i = 0; i < SPARED_USES; i++) {
         all += i == (int)use ? 0 : p->spared[i];
     }
     bool spared = request_pool_spare(p->pool, all);
     p->spared[use] = spared ? mb : p->spared[use];
+    return spared;
+}
+
+bool pipeline_spare(const struct pipeline *p, enum pipeline_spared use, uint32_t mb) {
+    uint32_t before = p->spared[use], done = 0, count = pipeline_siblings(p);
+    if (before == mb) {
+        return true;
+    }
+    pipeline_visit_all(p);
+    while (done < count && spare(pipeline_sibling(p, done), use, mb)) {
+        done++;
+    }
+    bool spared = done == count;
+    while (!spared && done > 0) {
+        spare(pipeline_sibling(p, --done), use, before);
+    }
+    pipeline_part_all(p);
     return spared;
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
 #include "model/stats/keep.h"
 #include "pipeline_node.h"
 
@@ -61,19 +63,29 @@ void names_settle(struct pipeline *p) {
     }
 }
 
-void pipeline_make_room(struct pipeline *p) {
-    if (directory_wants_tiers(p->directory)) {
-        names_settle(p);
+void pipeline_make_room(const struct pipeline *p) {
+    bool wanted = directory_wants_tiers(p->directory);
+    for (uint32_t i = 0; wanted && i < pipeline_siblings(p); i++) {
+        struct pipeline *one = pipeline_sibling(p, i);
+        pipeline_visit(one);
+        names_settle(one);
+        pipeline_part(one);
     }
 }
 
 void pipeline_used_nodes(const struct pipeline *p, bool used[LIMIT_NODES]) {
     struct directory_used all = {0};
-    mark_statistics(p, &all);
-    for (uint32_t i = 0; i < LIMIT_NODES; i++) {
-        const struct pipeline_node *n = p->nodes[i];
-        used[i] = all.nodes[i] || (n && (n->user || n->open || n->live_rows));
+    pipeline_visit_all(p);
+    for (uint32_t k = 0; k < pipeline_siblings(p); k++) {
+        const struct pipeline *one = pipeline_sibling(p, k);
+        mark_statistics(one, &all);
+        for (uint32_t i = 0; i < LIMIT_NODES; i++) {
+            const struct pipeline_node *n = one->nodes[i];
+            all.nodes[i] = all.nodes[i] || (n && (n->user || n->open || n->live_rows));
+        }
     }
+    pipeline_part_all(p);
+    memcpy(used, all.nodes, sizeof all.nodes);
 }
 
 void pipeline_forget(struct pipeline *p, uint16_t id) {

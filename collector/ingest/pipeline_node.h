@@ -111,7 +111,8 @@ struct pipeline_names {
     struct directory directory;
     struct label_makers makers;
     uint32_t pipelines; // that may share it: each has so small a part of the collector's caps
-    uint32_t joined;    // so far
+    uint32_t joined;    // so far,
+    struct pipeline *all[LIMIT_PIPELINES]; // these
 };
 
 struct pipeline {
@@ -119,6 +120,7 @@ struct pipeline {
     struct pipeline_names *names;
     struct directory *directory; // of names
     uint32_t user;               // of the directory
+    struct gate gate;
     struct request_pool *pool;
     struct keep *keep;
     struct stats *stats;

@@ -230,16 +230,36 @@ static struct resolutions resolutions_of(uint32_t bucket_s) {
     return out;
 }
 
-static bool write_all(struct store *s, uint32_t bucket_s, const struct stats *batch) {
+static bool write_set(struct store *s, const struct resolutions *resolutions,
+                      const struct stats *set) {
+    return write_rows(s, resolutions, set) && write_ledgers(s, resolutions, set) &&
+           store_write_paths(s, resolutions, set) && store_write_costs(s, resolutions, set) &&
+           store_write_kept(s, resolutions, set);
+}
+
+static bool write_all(struct store *s, uint32_t bucket_s, const struct stats *const *sets,
+                      uint32_t count) {
     struct resolutions resolutions = resolutions_of(bucket_s);
-    return write_rows(s, &resolutions, batch) && write_ledgers(s, &resolutions, batch) &&
-           store_write_paths(s, &resolutions, batch) && store_write_costs(s, &resolutions, batch) &&
-           store_write_kept(s, &resolutions, batch);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!write_set(s, &resolutions, sets[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch,
                  const struct directory *names) {
-    if (stats_empty(batch)) {
+    return store_write_sets(s, bucket_s, &batch, 1, names);
+}
+
+bool store_write_sets(struct store *s, uint32_t bucket_s, const struct stats *const *sets,
+                      uint32_t count, const struct directory *names) {
+    bool empty = true;
+    for (uint32_t i = 0; i < count; i++) {
+        empty = empty && stats_empty(sets[i]);
+    }
+    if (empty) {
         return true;
     }
     if (s->directory != names) {
@@ -250,7 +270,7 @@ bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch,
     if (!store_run(s, store_prepared(s, STATEMENT_BEGIN), "begin")) {
         return false;
     }
-    if (write_all(s, bucket_s, batch) &&
+    if (write_all(s, bucket_s, sets, count) &&
         store_run(s, store_prepared(s, STATEMENT_COMMIT), "commit")) {
         return true;
     }

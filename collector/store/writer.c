@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -29,7 +30,8 @@ struct writer {
     bool stop;
     // when the batch at hand was first refused, monotonic seconds; 0: it was not
     int64_t refused_since;
-    const struct stats *batch; // not NULL unless IDLE
+    const struct stats *sets[LIMIT_PIPELINES]; // of the batch at hand, unless IDLE
+    uint32_t set_count;
     const struct directory *names;
     const struct profile *profile; // to be kept, NULL: none,
     int64_t profile_id;            // and its number once it is; 0 before
@@ -108,7 +110,7 @@ static bool write_in_place(struct writer *w) {
     if (!in_place(w)) {
         return false;
     }
-    if (!store_write(w->store, w->options.bucket_s, w->batch, w->names)) {
+    if (!store_write_sets(w->store, w->options.bucket_s, w->sets, w->set_count, w->names)) {
         complain(w, store_error(w->store));
         return false;
     }
@@ -291,10 +293,16 @@ struct writer *writer_start(struct store *store, const struct writer_options *op
 }
 
 bool writer_submit(struct writer *w, const struct stats *batch, const struct directory *names) {
+    return writer_submit_sets(w, &batch, 1, names);
+}
+
+bool writer_submit_sets(struct writer *w, const struct stats *const *sets, uint32_t count,
+                        const struct directory *names) {
     pthread_mutex_lock(&w->mutex);
     bool taken = w->state == IDLE;
     if (taken) {
-        w->batch = batch;
+        memcpy(w->sets, sets, count * sizeof *sets);
+        w->set_count = count;
         w->names = names;
         w->state = PENDING;
         pthread_cond_broadcast(&w->changed);

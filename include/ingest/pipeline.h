@@ -6,11 +6,18 @@
 // A pipeline knows nodes by name until it is told to forget them; a node that comes back under its
 // name is the same node. One thread at a time. Several pipelines, each on a thread of its own,
 // share nothing but names, so that their statistics go into one database: a node is one pipeline's.
+//
+// Where a thread feeds a pipeline (pipeline_feed, and what calls it: merge.h) while another one,
+// the main thread, does all the rest, the first works behind the pipeline's gate, and the main
+// thread visits before it calls anything else here that has to do with the pipeline or a node of
+// it, but their names and ids, the directory and pipeline_stats_new. What is said of pipelines that
+// share names visits the others itself.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/gate.h"
 #include "model/directory/directory.h"
 #include "model/message/message.h"
 #include "model/message/tier_set.h"
@@ -63,18 +70,30 @@ struct pipeline_options {
 struct pipeline *pipeline_new(const struct pipeline_options *options);
 void pipeline_free(struct pipeline *p);
 struct directory *pipeline_directory(struct pipeline *p);
+// Those that share its names, itself too: how many there are, and each of them by its number.
+uint32_t pipeline_siblings(const struct pipeline *p);
+struct pipeline *pipeline_sibling(const struct pipeline *p, uint32_t number);
+// Between the thread that feeds it and the main thread. Nothing happens where it has its names for
+// itself: there is one thread then.
+struct gate *pipeline_gate(struct pipeline *p);
+void pipeline_visit(struct pipeline *p);
+void pipeline_part(struct pipeline *p);
+// The same of all that share its names.
+void pipeline_visit_all(const struct pipeline *p);
+void pipeline_part_all(const struct pipeline *p);
 
 // The node of a name, known or new; NULL at LIMIT_NODES, without memory, or when another pipeline
 // that shares names has it.
 struct pipeline_node *pipeline_node(struct pipeline *p, struct slice name);
 uint16_t pipeline_node_id(const struct pipeline_node *n); // in the directory
-// Marks the nodes, by id, that have a user or a stream, or that statistics name which were gathered
-// since the swap before the last: what pipeline_swap gave out last counts as long as it is not
-// reset.
+struct pipeline *pipeline_of(const struct pipeline_node *n);
+// Marks the nodes, by id, of all pipelines that share names, that have a user or a stream, or that
+// statistics name which were gathered since the swap before the last: what pipeline_swap gave out
+// last counts as long as it is not reset.
 void pipeline_used_nodes(const struct pipeline *p, bool used[LIMIT_NODES]);
 // Tiers' names are about to come: where few more could be had, those that nothing names any more
-// are given back.
-void pipeline_make_room(struct pipeline *p);
+// are given back, by all pipelines that share names.
+void pipeline_make_room(const struct pipeline *p);
 // Forgets a node that is not used, by no pipeline that shares names, and gives its name and id
 // back.
 void pipeline_forget(struct pipeline *p, uint16_t id);
@@ -106,8 +125,9 @@ bool pipeline_find_request(const struct pipeline_node *n, int64_t begin,
 // What takes memory in the place of open requests.
 enum pipeline_spared { SPARED_TRACES, SPARED_SAMPLES, SPARED_USES };
 // From now on so many of LIMIT_MB_REQUESTS are for that, and so many fewer requests may be open, of
-// all nodes. False, and nothing has changed, when there are more.
-bool pipeline_spare(struct pipeline *p, enum pipeline_spared use, uint32_t mb);
+// all nodes, in each of the pipelines that share names its part. False, and nothing has changed,
+// when there are more.
+bool pipeline_spare(const struct pipeline *p, enum pipeline_spared use, uint32_t mb);
 // The processes that its requests go through, as far as they have called tiers lately: room of them
 // at most, their number.
 uint32_t pipeline_processes(const struct pipeline_node *n, uint64_t *pids, uint32_t room);

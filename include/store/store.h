@@ -83,6 +83,9 @@ void store_close(struct store *s);
 // remembered: use one directory with a store.
 bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch,
                  const struct directory *names);
+// The same of a batch in several sets.
+bool store_write_sets(struct store *s, uint32_t bucket_s, const struct stats *const *sets,
+                      uint32_t count, const struct directory *names);
 
 // Deletes rows past their retention (store/retention.h) as seen from now_s (seconds since 1970
 // UTC), so many of a table at a time that no call keeps the writer long. True when more are left:

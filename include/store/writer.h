@@ -33,6 +33,9 @@ struct writer *writer_start(struct store *store, const struct writer_options *op
 // true. False: the writer holds the batch before; nothing was taken. Batches without any row may be
 // handed over; they are done at once.
 bool writer_submit(struct writer *w, const struct stats *batch, const struct directory *names);
+// The same of a batch in several sets, LIMIT_PIPELINES at most: all of them are written, or none.
+bool writer_submit_sets(struct writer *w, const struct stats *const *sets, uint32_t count,
+                        const struct directory *names);
 
 // Has the writer try the batch again that it holds, if the disk refused that. Never takes anything:
 // the batch may have been written a moment ago, and would be written twice.

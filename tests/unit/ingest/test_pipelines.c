@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "captures.h"
+#include "ingest/pipeline_node.h"
 #include "trace_bytes.h"
 
 enum {
@@ -279,7 +280,49 @@ static void as_one_after_the_other(void **state) {
     buffer_free(&out);
 }
 
+// What takes memory in the place of open requests takes it from all pipelines, or from none.
+static void spared_by_all(void **state) {
+    (void)state;
+    enum { MOST = 170, OPEN = 8000 }; // MB, and requests of which a half has no room in the rest
+    struct pipeline_names *names = pipeline_names_new(PIPELINES);
+    struct worker workers[PIPELINES] = {0};
+    for (uint32_t i = 0; i < PIPELINES; i++) {
+        struct worker *w = &workers[i];
+        w->pipeline = pipeline_new(
+            &(struct pipeline_options){.names = names, .bucket_s = 10, .timeout_ns = 30 * SECOND});
+        assert_non_null(w->pipeline);
+        pipeline_tick(w->pipeline, (struct pipeline_now){START, START});
+        w->live = node(w, i == 0 ? "a@h" : "b@h", true);
+    }
+    struct pipeline *a = workers[0].pipeline, *b = workers[1].pipeline;
+    assert_int_equal(pipeline_siblings(b), 2);
+    assert_ptr_equal(pipeline_sibling(b, 0), a);
+    assert_ptr_equal(pipeline_of(workers[1].live), b);
+    assert_true(pipeline_spare(b, SPARED_TRACES, MOST));
+    assert_int_equal(a->spared[SPARED_TRACES], MOST);
+    assert_int_equal(b->spared[SPARED_TRACES], MOST);
+    assert_true(pipeline_spare(a, SPARED_TRACES, 0));
+    out = buffer_make(64 << 20);
+    labels_start = 0;
+    for (uint32_t i = 1; i <= OPEN; i++) {
+        frame_mark("request_begin", i, i, "open", START);
+    }
+    feed(&workers[1], workers[1].live, slice_of(out.data, out.len));
+    assert_false(pipeline_spare(a, SPARED_TRACES, MOST));
+    assert_int_equal(a->spared[SPARED_TRACES], 0);
+    assert_int_equal(b->spared[SPARED_TRACES], 0);
+    assert_true(pipeline_spare(a, SPARED_TRACES, MOST / 2));
+    bool used[LIMIT_NODES];
+    pipeline_used_nodes(a, used);
+    assert_true(used[pipeline_node_id(workers[0].live)] && used[pipeline_node_id(workers[1].live)]);
+    buffer_free(&out);
+    pipeline_free(a);
+    pipeline_free(b);
+    pipeline_names_free(names);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_one_after_the_other)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_one_after_the_other),
+                                       cmocka_unit_test(spared_by_all)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

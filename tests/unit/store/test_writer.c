@@ -75,6 +75,31 @@ static sqlite3 *locked(struct store *s) {
     return other;
 }
 
+// A batch may be in several sets, of which some are empty.
+static void test_sets_are_one_batch(void **state) {
+    (void)state;
+    struct store *s = fixture_open();
+    sqlite3 *other = locked(s);
+    struct writer *w = start(s);
+    struct stats *sets[] = {one_call(), stats_new(), one_call()};
+    const struct stats *batch[] = {sets[0], sets[1], sets[2]};
+    assert_true(writer_submit_sets(w, batch, 3, &fixture_names));
+    assert_false(writer_wait(w));
+    fixture_expect(all_calls, "");
+    sqlite3_close(other);
+    writer_retry(w);
+    assert_true(writer_wait(w));
+    fixture_expect(all_calls, "2");
+    batch[0] = batch[2] = sets[1];
+    assert_true(writer_submit_sets(w, batch, 3, &fixture_names));
+    assert_true(writer_stop(w));
+    store_close(s);
+    fixture_expect(all_calls, "2");
+    for (int i = 0; i < 3; i++) {
+        stats_free(sets[i]);
+    }
+}
+
 // The batch waits in memory.
 static void test_refused_batch_is_kept_and_written_once(void **state) {
     (void)state;
@@ -400,6 +425,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define WRITER_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
         WRITER_TEST(test_batches_are_taken_one_by_one),
+        WRITER_TEST(test_sets_are_one_batch),
         WRITER_TEST(test_stop_writes_what_was_submitted),
         WRITER_TEST(test_refused_batch_is_kept_and_written_once),
         WRITER_TEST(test_out_of_place),
