@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "net/intake_stream.h"
 #include "net/strangers.h"
 
 // -- closing --------------------------------------------------------------------------------------
@@ -26,6 +27,9 @@ void connection_free(struct connection *c) {
     if (c->first) {
         evutil_closesocket(event_get_fd(c->first));
         event_free(c->first);
+    }
+    if (c->taken) {
+        intake_remove(c->taken);
     }
     if (c->bev) {
         bufferevent_free(c->bev);

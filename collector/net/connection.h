@@ -47,11 +47,14 @@ struct connection {
     enum state state;
     const struct connection_owner *owner; // with the state
     void *owned_by;                       // struct newcomers in STATE_HELLO, then struct session
-    struct auth *auth; // the handshake, in STATE_HELLO and once it has begun; else NULL
-    uint32_t stream;   // in STATE_DATA: its number among those of its session
-    bool large;        // a message is on its way that is one of all->large
-    int64_t since;     // when it was accepted, monotonic ns
-    uint64_t address;  // where from, as far as newcomers are counted together
+    struct auth *auth;           // the handshake, in STATE_HELLO and once it has begun; else NULL
+    uint32_t stream;             // in STATE_DATA: its number among those of its session
+    struct intake_stream *taken; // by a thread that reads it; NULL: it is read here
+    uint64_t turns;              // of that, when last looked at, and
+    uint32_t quiet;              // how often in a row there were no more since then
+    bool large;                  // a message is on its way that is one of all->large
+    int64_t since;               // when it was accepted, monotonic ns
+    uint64_t address;            // where from, as far as newcomers are counted together
     char peer[PEER_BYTES];
 };
 

@@ -71,6 +71,10 @@ static void on_second(evutil_socket_t fd, short what, void *context) {
     (void)what;
     struct server *s = context;
     newcomer_sweep(&s->newcomers);
+    for (struct session *one = s->sessions.newest, *next; one; one = next) {
+        next = one->next;
+        session_second(one);
+    }
     if (s->deaf) {
         s->deaf = evconnlistener_enable(s->listener) != 0;
     }

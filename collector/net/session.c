@@ -2,12 +2,14 @@
 #include "net/session.h"
 
 #include <event2/buffer.h>
+#include <event2/bufferevent_ssl.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "net/intake_stream.h"
 #include "net/sessions.h"
 #include "net/strangers.h"
 
@@ -19,6 +21,8 @@ enum {
     // without a byte on a data connection whose session has lost its control connection
     LAST_SECONDS = 2
 };
+
+static const char DAMAGED[] = "the trace stream is damaged";
 
 // Ends a data connection of a session, if there is one of that number.
 static void end_data(struct session *s, uint32_t stream) {
@@ -129,6 +133,28 @@ static void over(struct connection *c) {
     }
 }
 
+// Whether nothing has come on a connection that a thread reads for LAST_SECONDS; asked every
+// second.
+static bool was_silent(struct connection *c) {
+    uint64_t turns = intake_turns(c->taken);
+    c->quiet = turns == c->turns ? c->quiet + 1 : 0;
+    c->turns = turns;
+    return c->quiet > LAST_SECONDS;
+}
+
+void session_second(struct session *s) {
+    for (uint32_t i = 0; s->leaves && i < LIMIT_STREAMS; i++) {
+        struct connection *c = s->data[i];
+        if (c && c->taken && was_silent(c)) {
+            bool last = s->streams == 1;
+            over(c);
+            if (last) {
+                return;
+            }
+        }
+    }
+}
+
 static void control_close(struct connection *c) {
     session_close(c->owned_by);
 }
@@ -149,17 +175,48 @@ static void control_ended(struct connection *c, short what) {
 static const struct connection_owner control_owner = {
     .message = control_message, .ended = control_ended, .close = control_close};
 
+static void data_over(void *connection, bool damaged) {
+    struct connection *c = connection;
+    if (damaged) {
+        connection_refuse(c, DAMAGED);
+    } else {
+        over(c);
+    }
+}
+
+// Has a thread read a data connection from here on. The bufferevent only keeps what is the
+// connection's then.
+static void give_away(struct connection *c, struct intake *in) {
+    const struct session *s = c->owned_by;
+    bufferevent_disable(c->bev, EV_READ | EV_WRITE);
+    c->taken = intake_add(
+        in, bufferevent_getfd(c->bev), c->all->tls ? bufferevent_openssl_get_ssl(c->bev) : NULL,
+        &(struct intake_events){s->events->data, s->user, c->stream, data_over, c});
+    if (!c->taken) {
+        connection_refuse(c, "out of memory");
+    }
+}
+
 // Hands on what a data connection has brought, once that may be read.
 static void read_data(struct connection *c) {
-    struct session *s = c->owned_by;
+    const struct session *s = c->owned_by;
+    struct intake *in = s->events->intake ? s->events->intake(s->user) : NULL;
     struct evbuffer *input = bufferevent_get_input(c->bev);
     struct evbuffer_iovec extent;
-    while (s->ready && evbuffer_peek(input, -1, NULL, &extent, 1) > 0 && extent.iov_len > 0) {
-        if (!s->events->data(s->user, c->stream, slice_of(extent.iov_base, extent.iov_len))) {
-            connection_refuse(c, "the trace stream is damaged");
-            return;
-        }
+    if (!s->ready) {
+        return;
+    }
+    intake_visit(in);
+    bool good = true;
+    while (good && evbuffer_peek(input, -1, NULL, &extent, 1) > 0 && extent.iov_len > 0) {
+        good = s->events->data(s->user, c->stream, slice_of(extent.iov_base, extent.iov_len));
         evbuffer_drain(input, extent.iov_len);
+    }
+    intake_part(in);
+    if (!good) {
+        connection_refuse(c, DAMAGED);
+    } else if (in && !c->taken) {
+        give_away(c, in);
     }
 }
 

@@ -46,3 +46,5 @@ bool session_hello_data(struct sessions *all, struct connection *c, struct contr
 bool session_is_tool(const struct session *s);
 // Ends a session and its connections.
 void session_close(struct session *s);
+// A second has passed: one that leaves may be over.
+void session_second(struct session *s);

@@ -10,7 +10,8 @@
 // tests/unit/app/test_limits.c fills each line of the sum below to the brim. What is usual is far
 // below: 100,000 open requests of four open calls in two processes take 84 MB
 // (tests/scenarios/16_limits.sh). The caps are the whole collector's: pipelines that run beside
-// each other have an equal part each of what they do not share, and 12 MB of scratch on top.
+// each other (--threads) have an equal part each of what they do not share, and 12 MB of scratch on
+// top, of which what their threads read and have to say is a part.
 #pragma once
 
 // -- the sum, MB of 1,000,000 bytes, on a machine of 64 bits --------------------------------------
@@ -54,6 +55,13 @@
 // connections of a node have brought counts with them, and what their blocks are read with.
 #define LIMIT_PARTIAL_BYTES (16u << 20)
 #define LIMIT_SURE_BYTES 16384u
+// Bytes that a thread of --threads reads at a time from one data connection: what it does with them
+// takes a fraction of a millisecond, and the main thread waits no longer than that. A record of TLS
+// and more.
+#define LIMIT_INTAKE_BYTES 65536u
+// Bytes of what such threads have for shims until the main thread sends it, milliseconds later; of
+// all together.
+#define LIMIT_SAID_BYTES (1u << 20)
 // Bytes of one control message, as the protocol says.
 #define LIMIT_CONTROL_BYTES (1u << 20)
 // Messages of more than this that are on their way at a time; who begins one more is closed, and
@@ -152,7 +160,8 @@
 
 // -- names ----------------------------------------------------------------------------------------
 
-// Pipelines that share names, each on a thread of its own: a bit each for who uses a name.
+// Pipelines that share names, each on a thread of its own (--threads): a bit each for who uses a
+// name.
 #define LIMIT_PIPELINES 8u
 // Nodes that are known; the one that has been gone for longest makes room.
 #define LIMIT_NODES 250u

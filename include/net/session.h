@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the listening side tells of a shim, or of a tool, and what can be said to it. Everything
-// runs on the thread of the event loop.
+// runs on the thread of the event loop, but what server_events.intake says.
 #pragma once
 
 #include <stdbool.h>
@@ -12,6 +12,7 @@
 // One shim: its control connection, and while it traces one or more data connections, which have
 // numbers from 0. Or one tool, which has the first only.
 struct session;
+struct intake;
 
 // What happens, told to the layer above. `user` is what hello returned.
 struct server_events {
@@ -28,6 +29,10 @@ struct server_events {
     // Trace-port bytes. False when they are none: the data connection is closed.
     bool (*data)(void *user, uint32_t stream, struct slice bytes);
     void (*data_end)(void *user, uint32_t stream);
+    // The thread that shall read its data connections: `data` is called on that, behind its gate,
+    // and, for what had come before, on the event loop's thread, which visits then. NULL, as this
+    // function may be: the event loop's thread reads them. Always the same one for a session.
+    struct intake *(*intake)(void *user);
     // The control connection is gone; the data connections have ended before: what had been sent on
     // them was read, if it came within two seconds each time. The session is no more: what is sent
     // to it now is thrown away.

@@ -2,6 +2,7 @@
 // A server on loopback that tells what it sees, and peers of it, for tests of net/server.
 #pragma once
 
+#include "net/intake.h"
 #include "net/server.h"
 
 #include <arpa/inet.h>
@@ -19,6 +20,8 @@
 
 static struct event_base *base;
 static struct server *server;
+static struct intake *intake; // NULL: the event loop reads the data connections
+static struct gate gate;      // behind which it tells what it reads
 
 static struct {
     struct session *session; // the latest
@@ -62,7 +65,7 @@ static inline bool on_data_begin(void *user, uint32_t stream) {
 
 static inline bool on_data(void *user, uint32_t stream, struct slice bytes) {
     seen.stream = stream;
-    assert_true(session_streams(user));
+    assert_true(intake || session_streams(user)); // which is not the thread's to ask
     buffer_append(&seen.data, bytes.data, bytes.len);
     return !seen.refuse_bytes;
 }
@@ -82,8 +85,19 @@ static inline void on_closed(void *user) {
     seen.session = NULL;
 }
 
-static const struct server_events events = {&seen,   on_hello,    on_message, on_data_begin,
-                                            on_data, on_data_end, on_closed};
+static inline struct intake *on_intake(void *user) {
+    (void)user;
+    return intake;
+}
+
+static const struct server_events events = {.context = &seen,
+                                            .hello = on_hello,
+                                            .message = on_message,
+                                            .data_begin = on_data_begin,
+                                            .data = on_data,
+                                            .data_end = on_data_end,
+                                            .intake = on_intake,
+                                            .closed = on_closed};
 
 static inline int setup(void **state) {
     (void)state;
@@ -99,9 +113,27 @@ static inline int setup(void **state) {
     return 0;
 }
 
+static inline void on_news(void *context) {
+    assert_ptr_equal(context, &seen);
+}
+
+// The same, with a thread that reads the data connections.
+static inline int setup_apart(void **state) {
+    setup(state);
+    gate_init(&gate);
+    intake = intake_start(base, &gate, on_news, &seen);
+    assert_non_null(intake);
+    return 0;
+}
+
 static inline int teardown(void **state) {
     (void)state;
     server_free(server);
+    intake_stop(intake);
+    if (intake) {
+        gate_destroy(&gate);
+    }
+    intake = NULL;
     event_base_free(base);
     buffer_free(&seen.data);
     return 0;
@@ -121,14 +153,23 @@ static inline void turn(int ms) {
     }
 }
 
+// A value that may be changed behind the gate.
+#define BEHIND(expression)                                                                         \
+    __extension__({                                                                                \
+        intake ? gate_visit(&gate) : (void)0;                                                      \
+        bool value_ = (expression);                                                                \
+        intake ? gate_part(&gate) : (void)0;                                                       \
+        value_;                                                                                    \
+    })
+
 // Runs the loop until something holds, limited for what hangs.
 #define UNTIL(condition)                                                                           \
     do {                                                                                           \
-        for (double end_ = now() + 100; !(condition) && now() < end_;) {                           \
+        for (double end_ = now() + 100; !BEHIND(condition) && now() < end_;) {                     \
             event_base_loop(base, EVLOOP_NONBLOCK);                                                \
             usleep(200);                                                                           \
         }                                                                                          \
-        assert_true(condition);                                                                    \
+        assert_true(BEHIND(condition));                                                            \
     } while (0)
 
 // -- peers ----------------------------------------------------------------------------------------

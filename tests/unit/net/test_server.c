@@ -639,15 +639,72 @@ static void addresses(void **state) {
     assert_string_equal(why, "out of memory");
 }
 
+// A thread that reads for the event loop tells all that has come before the visitor gets in, takes
+// no more of what is refused, and is asleep when there is nothing to read.
+static void crowded(void **state) {
+    (void)state;
+    enum { SHIMS = 20, PIECES = 50 };
+    static const char piece[9000];
+    struct shim shims[SHIMS];
+    for (int i = 0; i < SHIMS; i++) {
+        shims[i] = shim();
+        say(shims[i].control, "tiers");
+        shims[i].data = data_peer(&shims[i]);
+    }
+    UNTIL(seen.begins == SHIMS);
+    for (int k = 0; k < PIECES; k++) {
+        for (int i = 0; i < SHIMS; i++) {
+            put(shims[i].data, piece, sizeof piece);
+        }
+        if (k == PIECES / 2) { // one goes in the middle, once it is read, with another in its place
+            UNTIL(seen.data.len == (size_t)SHIMS * (size_t)(k + 1) * sizeof piece);
+            close(shims[0].data);
+            shims[0].data = data_peer(&shims[0]);
+        }
+    }
+    UNTIL(seen.data.len == SHIMS * PIECES * sizeof piece);
+    UNTIL(seen.ends == 1 && seen.begins == SHIMS + 1);
+    for (int i = 0; i < SHIMS; i++) {
+        close(shims[i].data);
+        close(shims[i].control);
+    }
+    UNTIL(seen.closed == SHIMS && seen.ends == SHIMS + 1);
+}
+
 #define UNIT(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define APART(f) cmocka_unit_test_setup_teardown(f, setup_apart, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        UNIT(session),        UNIT(early_end),      UNIT(last_bytes), UNIT(strangers),
-        UNIT(refused_data),   UNIT(in_pieces),      UNIT(output_cap), UNIT(newcomer_caps),
-        UNIT(connection_cap), UNIT(silence),        UNIT(goodbye),    UNIT(addresses),
-        UNIT(output_total),   UNIT(large_messages), UNIT(streams),    UNIT(last_words),
+        UNIT(session),
+        UNIT(early_end),
+        UNIT(last_bytes),
+        UNIT(strangers),
+        UNIT(refused_data),
+        UNIT(in_pieces),
+        UNIT(output_cap),
+        UNIT(newcomer_caps),
+        UNIT(connection_cap),
+        UNIT(silence),
+        UNIT(goodbye),
+        UNIT(addresses),
+        UNIT(output_total),
+        UNIT(large_messages),
+        UNIT(streams),
+        UNIT(last_words),
         UNIT(heard),
+        UNIT(crowded),
+        // with a thread that reads
+        APART(session),
+        APART(early_end),
+        APART(last_bytes),
+        APART(refused_data),
+        APART(goodbye),
+        APART(streams),
+        APART(last_words),
+        APART(heard),
+        APART(silence),
+        APART(crowded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
