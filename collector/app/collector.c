@@ -52,11 +52,11 @@ struct collector {
     struct flames flames;
     char database[PATH_MAX]; // its file, as tools find it
     struct roster roster;
-    struct pipeline *pipeline;
+    struct pipeline_names *names; // of the pipelines, which are links.ingests
     struct store *store;
     struct writer *writer;
-    // the set that the pipeline does not fill: empty, with the writer, or written
-    struct stats *spare;
+    // of each pipeline the set that it does not fill: empty, with the writer, or written
+    struct stats *spares[LIMIT_PIPELINES];
     int64_t complain_at; // no further line about what had no room before this, monotonic ns
     FILE *stats_log;
     struct buffer lines;
@@ -81,13 +81,17 @@ static void write_log(struct collector *c, const struct rows *rows) {
     }
 }
 
-static void hand_out(struct collector *c, const struct stats *stats) {
+static void hand_out(struct collector *c, const struct shim_ingest *ingest,
+                     const struct stats *stats) {
     page_take(&c->page, stats);
-    struct rows rows = {stats, pipeline_directory(c->pipeline), c->options->bucket_s};
+    struct rows rows = {stats, pipeline_directory(ingest->pipeline), c->options->bucket_s};
     if (c->stats_log && stats_rows(stats) > 0) {
         write_log(c, &rows);
     }
     for (struct shim_link *link = c->links.first; link; link = link->next) {
+        if (link->ingest != ingest) {
+            continue;
+        }
         if (link->stats_wanted) {
             buffer_reset(&c->lines);
             bool whole = rows_messages(&rows, link->node_id, &c->lines);
@@ -108,9 +112,9 @@ static void hand_out(struct collector *c, const struct stats *stats) {
     }
 }
 
-static void complain(struct collector *c) {
-    bool overflowed = stats_overflowed(c->spare);
-    if ((overflowed || stats_coarse(c->spare)) && clock_monotonic() >= c->complain_at) {
+static void complain(struct collector *c, const struct stats *stats) {
+    bool overflowed = stats_overflowed(stats);
+    if ((overflowed || stats_coarse(stats)) && clock_monotonic() >= c->complain_at) {
         log_warning("the memory for statistics is full until the database has taken them: %s",
                     overflowed
                         ? "some calls are counted under _other or not at all, and some of the "
@@ -123,28 +127,48 @@ static void complain(struct collector *c) {
 // Forgets what is written. Much of what it took lies in small pieces, which the allocator keeps
 // unless it is asked.
 static void forget_written(struct collector *c) {
-    bool large = stats_rows(c->spare) > LARGE_ROWS;
-    stats_reset(c->spare);
+    bool large = false;
+    for (uint32_t i = 0; i < c->links.ingest_count; i++) {
+        large = large || stats_rows(c->spares[i]) > LARGE_ROWS;
+        stats_reset(c->spares[i]);
+    }
     if (large) {
         malloc_trim(0);
     }
 }
 
+// Takes from a pipeline what it has gathered. False when there is nothing.
+static bool gather(struct pipeline *pipeline, struct stats **spare) {
+    pipeline_visit(pipeline);
+    bool gathered = !stats_empty(pipeline_stats(pipeline));
+    if (gathered) {
+        *spare = pipeline_swap(pipeline, *spare);
+    }
+    pipeline_part(pipeline);
+    return gathered;
+}
+
 // Gives what was gathered to the writer, unless it is busy: then gathering goes on and the next
 // flush tries again.
 static void flush(struct collector *c) {
+    bool gathered = false;
     if (!writer_idle(c->writer)) {
         writer_retry(c->writer);
         return;
     }
     forget_written(c);
-    if (stats_empty(pipeline_stats(c->pipeline))) {
-        return;
+    for (uint32_t i = 0; i < c->links.ingest_count; i++) {
+        struct shim_ingest *ingest = &c->links.ingests[i];
+        if (gather(ingest->pipeline, &c->spares[i])) {
+            gathered = true;
+            complain(c, c->spares[i]);
+            hand_out(c, ingest, c->spares[i]);
+        }
     }
-    c->spare = pipeline_swap(c->pipeline, c->spare);
-    complain(c);
-    hand_out(c, c->spare);
-    writer_submit(c->writer, c->spare, pipeline_directory(c->pipeline));
+    if (gathered) {
+        writer_submit_sets(c->writer, (const struct stats *const *)c->spares, c->links.ingest_count,
+                           pipeline_directory(c->links.ingests[0].pipeline));
+    }
 }
 
 // -- events ---------------------------------------------------------------------------------------
@@ -153,9 +177,10 @@ static void on_tick(evutil_socket_t fd, short what, void *context) {
     (void)fd;
     (void)what;
     struct collector *c = context;
-    pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
-    shim_links_tick(&c->links);
+    shim_links_tick(&c->links, (struct pipeline_now){clock_wall(), clock_monotonic()});
+    pipeline_visit_all(c->flames.pipeline);
     flame_tick(&c->flames, clock_monotonic(), false);
+    pipeline_part_all(c->flames.pipeline);
     tool_link_tick(&c->tools, clock_monotonic());
     page_tick(&c->page);
 }
@@ -185,9 +210,11 @@ static void on_second(evutil_socket_t fd, short what, void *context) {
     (void)what;
     struct collector *c = context;
     log_settle(false);
+    pipeline_visit_all(c->flames.pipeline);
     roster_second(&c->roster);
     tool_link_second(&c->tools, clock_monotonic());
     flame_tick(&c->flames, clock_monotonic(), true);
+    pipeline_part_all(c->flames.pipeline);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *context) {
@@ -358,8 +385,11 @@ static void tell_ready(struct collector *c) {
     service_notify(state);
 }
 
-static bool make_parts(struct collector *c) {
-    struct pipeline_options options = {.bucket_s = c->options->bucket_s,
+// Pipelines, as many as threads are wanted, and those threads: one alone is fed by the event
+// loop's.
+static bool make_ingests(struct collector *c) {
+    struct pipeline_options options = {.names = c->names,
+                                       .bucket_s = c->options->bucket_s,
                                        .timeout_ns = c->options->timeout_ns,
                                        .shared = true,
                                        .identify = shim_link_identify,
@@ -367,30 +397,66 @@ static bool make_parts(struct collector *c) {
                                        .stale = shim_link_stale,
                                        .calls = shim_link_calls,
                                        .slow = shim_link_slow};
+    struct shim_links *links = &c->links;
+    for (uint32_t i = 0; i < c->options->threads; i++) {
+        struct shim_ingest *ingest = &links->ingests[links->ingest_count];
+        struct pipeline *pipeline = pipeline_new(&options);
+        if (!pipeline) {
+            return false;
+        }
+        *ingest = (struct shim_ingest){.links = links, .pipeline = pipeline};
+        links->ingest_count++;
+        c->spares[i] = pipeline_stats_new(pipeline);
+        if (!c->spares[i]) {
+            return false;
+        }
+        pipeline_tick(pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
+    }
+    for (uint32_t i = 0; c->options->threads > 1 && i < links->ingest_count; i++) {
+        struct shim_ingest *ingest = &links->ingests[i];
+        ingest->intake =
+            intake_start(c->base, pipeline_gate(ingest->pipeline), shim_links_say, ingest);
+        if (!ingest->intake) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void free_ingests(struct collector *c) {
+    for (uint32_t i = 0; i < c->links.ingest_count; i++) {
+        intake_stop(c->links.ingests[i].intake);
+    }
+    for (uint32_t i = 0; i < c->links.ingest_count; i++) {
+        pipeline_free(c->links.ingests[i].pipeline);
+        stats_free(c->spares[i]);
+    }
+    pipeline_names_free(c->names);
+}
+
+static bool make_parts(struct collector *c) {
     struct writer_options writing = {.bucket_s = (uint32_t)c->options->bucket_s};
     c->base = event_base_new();
-    c->pipeline = pipeline_new(&options);
-    c->spare = c->pipeline ? pipeline_stats_new(c->pipeline) : NULL;
-    c->links = (struct shim_links){.pipeline = c->pipeline,
-                                   .roster = &c->roster,
+    c->names = pipeline_names_new(c->options->threads);
+    c->links = (struct shim_links){.roster = &c->roster,
                                    .steering = tool_link_steering(&c->tools),
                                    .flames = &c->flames,
                                    .record = {c->options->record, c->options->record_values},
                                    .slow_ns = c->options->slow_threshold_ns};
-    c->flames.pipeline = c->flames.runs.pipeline = c->pipeline;
-    c->tools = (struct tool_links){
-        .pipeline = c->pipeline, .shims = &c->links, .roster = &c->roster, .flames = &c->flames};
-    if (!c->base || !c->pipeline || !c->spare) {
+    if (!c->base || !c->names || !make_ingests(c)) {
         return false;
     }
-    pipeline_tick(c->pipeline, (struct pipeline_now){clock_wall(), clock_monotonic()});
+    struct pipeline *one = c->links.ingests[0].pipeline;
+    c->flames.pipeline = c->flames.runs.pipeline = one;
+    c->tools = (struct tool_links){
+        .pipeline = one, .shims = &c->links, .roster = &c->roster, .flames = &c->flames};
     c->writer = writer_start(c->store, &writing);
     c->tools.writer = c->flames.writer = c->links.writer = c->writer;
     c->page = (struct page){.control = {.tools = &c->tools, .runs = {.tools = &c->tools}},
                             .tls = &c->tls,
                             .roster = &c->roster,
                             .sampling = &c->flames.runs,
-                            .pipeline = c->pipeline,
+                            .pipeline = one,
                             .writer = c->writer};
     c->tools.database = realpath(c->options->db, c->database);
     return c->writer && start_events(c);
@@ -403,7 +469,9 @@ static bool finish(struct collector *c) {
     server_free(c->server);
     c->server = NULL;
     if (c->writer) {
+        pipeline_visit_all(c->flames.pipeline);
         flames_end(&c->flames);
+        pipeline_part_all(c->flames.pipeline);
     }
     bool written = !c->writer || writer_wait(c->writer);
     if (!written) { // what came since then waits behind it: once more, for both
@@ -461,8 +529,7 @@ int collector_run(const struct collector_options *options) {
     stop_events(&c);
     server_free(c.server);
     roster_free(&c.roster);
-    pipeline_free(c.pipeline);
-    stats_free(c.spare);
+    free_ingests(&c);
     store_close(c.store);
     if (c.base) {
         event_base_free(c.base);

@@ -23,8 +23,8 @@ struct flame_asker {
 };
 
 struct flames {
-    struct pipeline *pipeline;
-    struct writer *writer; // NULL: profiles are not kept
+    struct pipeline *pipeline; // or one of those that share its names; who calls visits all
+    struct writer *writer;     // NULL: profiles are not kept
     struct stack_runs runs;
     struct flame_job *first;
     uint32_t count;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/options.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +10,7 @@
 #include <string.h>
 
 #include "app/service.h"
+#include "base/limits.h"
 #include "base/text_time.h"
 #include "web/web.h"
 
@@ -40,6 +43,8 @@ static const char HELP[] =
     "  --request-timeout TIME   age at which a request without an end expires (default 30s)\n"
     "  --slow-threshold TIME    the log tells of requests over it (default 1s); a node's shim\n"
     "                           may say otherwise\n"
+    "  --threads N              threads that take traces in, 1 to 8 (default 1). One node's are\n"
+    "                           taken in by one of them\n"
     "  --stats-log FILE         also append each flush's rows to FILE, as JSON lines\n"
     "  --record DIR             also keep every trace stream, for kprof replay, without what\n"
     "                           functions returned\n"
@@ -112,6 +117,7 @@ enum {
     FLUSH,
     TIMEOUT,
     SLOW,
+    THREADS,
     STATS_LOG,
     RECORD,
     RECORD_VALUES,
@@ -133,6 +139,7 @@ static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN
                                       {"flush", required_argument, NULL, FLUSH},
                                       {"request-timeout", required_argument, NULL, TIMEOUT},
                                       {"slow-threshold", required_argument, NULL, SLOW},
+                                      {"threads", required_argument, NULL, THREADS},
                                       {"stats-log", required_argument, NULL, STATS_LOG},
                                       {"record", required_argument, NULL, RECORD},
                                       {"record-values", no_argument, NULL, RECORD_VALUES},
@@ -161,6 +168,18 @@ static int parse_bucket(const char *text, int64_t *seconds) {
     return status;
 }
 
+static int parse_threads(const char *text, uint32_t *threads) {
+    static_assert(LIMIT_PIPELINES == 8, "as it is told, here and in --help");
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || n < 1 || n > (long)LIMIT_PIPELINES) {
+        return usage("--threads %s: want a number from 1 to 8", text);
+    }
+    *threads = (uint32_t)n;
+    return -1;
+}
+
 // An option with its value, or NULL. Returns -1, or the exit status of a wrong one. listen: whether
 // there is a --listen.
 static int take(struct collector_options *out, int option, const char *text, bool *listen) {
@@ -179,6 +198,8 @@ static int take(struct collector_options *out, int option, const char *text, boo
         return parse_time("request-timeout", text, S, 3600 * S, &out->timeout_ns);
     case SLOW:
         return parse_time("slow-threshold", text, 0, 3600 * S, &out->slow_threshold_ns);
+    case THREADS:
+        return parse_threads(text, &out->threads);
     case STATS_LOG:
         out->stats_log = text;
         break;
@@ -236,7 +257,7 @@ static int check(const struct collector_options *out, bool listen) {
 
 int collector_options_parse(int argc, char **argv, struct collector_options *out) {
     *out = (struct collector_options){
-        .bucket_s = 10, .flush_ns = S, .timeout_ns = 30 * S, .slow_threshold_ns = S};
+        .bucket_s = 10, .flush_ns = S, .timeout_ns = 30 * S, .slow_threshold_ns = S, .threads = 1};
     bool listen = false;
     int status = -1;
     opterr = 0;

@@ -16,6 +16,7 @@ struct collector_options {
     int64_t flush_ns;
     int64_t timeout_ns;        // of requests
     int64_t slow_threshold_ns; // of nodes that do not say their own
+    uint32_t threads;          // that take traces in
     const char *stats_log;     // NULL: none
     const char *record;        // folder; NULL: none
     bool record_values;        // recordings are kept byte for byte

@@ -20,7 +20,7 @@ struct page {
     struct tls *const *tls; // what connections to come speak, which changes; NULL in it: plain
     const struct roster *roster;
     const struct stack_runs *sampling;
-    struct pipeline *pipeline;
+    struct pipeline *pipeline; // or one of those that share its names
     struct writer *writer;
     // where shims connect to
     const char *listen_address;

@@ -32,6 +32,15 @@ void shim_link_tell(const struct shim_link *link, enum log_level level, const ch
              text);
 }
 
+// Before anything that has to do with its node's pipeline, and after it.
+static void visit(const struct shim_link *link) {
+    pipeline_visit(link->ingest->pipeline);
+}
+
+static void part(const struct shim_link *link) {
+    pipeline_part(link->ingest->pipeline);
+}
+
 // -- its life -------------------------------------------------------------------------------------
 
 static struct shim_link *link_of(const struct shim_links *links, const struct pipeline_node *node) {
@@ -86,20 +95,50 @@ static void note_restart(const struct shim_links *links, struct roster_node *n, 
     }
 }
 
-// The node of a name. When there are as many as may be, one that is gone makes room: the one that
-// has been gone for longest, of those of which everything is written.
-static struct pipeline_node *node_of(const struct shim_links *links, struct slice name) {
-    struct pipeline_node *node = pipeline_node(links->pipeline, name);
+// The pipeline that has the fewest connected nodes.
+static uint32_t least_busy(const struct shim_links *links) {
+    uint32_t nodes[LIMIT_PIPELINES] = {0}, least = 0;
+    for (const struct shim_link *l = links->first; l; l = l->next) {
+        nodes[l->ingest - links->ingests]++;
+    }
+    for (uint32_t i = 1; i < links->ingest_count; i++) {
+        least = nodes[i] < nodes[least] ? i : least;
+    }
+    return least;
+}
+
+// The node of a name, of the pipeline that has it, or else of the one that has least to do.
+static struct pipeline_node *find_or_add(struct shim_links *links, struct slice name,
+                                         struct shim_ingest **ingest) {
+    uint32_t first = least_busy(links);
+    struct pipeline_node *node = NULL;
+    for (uint32_t i = 0; !node && i < links->ingest_count; i++) {
+        *ingest = &links->ingests[(first + i) % links->ingest_count];
+        pipeline_visit((*ingest)->pipeline);
+        node = pipeline_node((*ingest)->pipeline, name);
+        pipeline_part((*ingest)->pipeline);
+    }
+    return node;
+}
+
+// The same. When there are as many nodes as may be, one that is gone makes room: the one that has
+// been gone for longest, of those of which everything is written.
+static struct pipeline_node *node_of(struct shim_links *links, struct slice name,
+                                     struct shim_ingest **ingest) {
+    struct pipeline_node *node = find_or_add(links, name, ingest);
     if (!node) {
         bool used[LIMIT_NODES];
-        pipeline_used_nodes(links->pipeline, used);
+        pipeline_used_nodes(links->ingests[0].pipeline, used);
         links->steering.mark(links->steering.context, used);
         struct roster_node *oldest = roster_oldest(links->roster, used);
         if (oldest) {
             uint16_t id = pipeline_node_id(oldest->node);
+            struct pipeline *p = pipeline_of(oldest->node);
             roster_forget(links->roster, oldest);
-            pipeline_forget(links->pipeline, id);
-            node = pipeline_node(links->pipeline, name);
+            pipeline_visit(p);
+            pipeline_forget(p, id);
+            pipeline_part(p);
+            node = find_or_add(links, name, ingest);
         }
     }
     return node;
@@ -117,7 +156,8 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
         *refusal = "the hello lacks node, ticks_per_second or time_offset";
         return NULL;
     }
-    struct pipeline_node *node = node_of(links, name);
+    struct shim_ingest *ingest = NULL;
+    struct pipeline_node *node = node_of(links, name, &ingest);
     if (!node) {
         *refusal =
             "too many nodes: the collector has no room for one more until a node is gone and its "
@@ -136,6 +176,8 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
     link->links = links;
     link->node = node;
     link->node_id = pipeline_node_id(node);
+    link->ingest = ingest;
+    link->said = buffer_make(LIMIT_SAID_BYTES / links->ingest_count);
     link->seen = roster_join(links->roster, link->node_id, node, clock_wall());
     if (!link->seen) {
         *refusal = "out of memory";
@@ -151,8 +193,10 @@ static void *on_hello(void *context, struct session *s, struct control_map hello
         link->next->previous = link;
     }
     links->first = link;
+    visit(link);
     pipeline_set_clock(node, ticks, offset);
     pipeline_set_user(node, link);
+    part(link);
     log_from(&(struct log_origin){.source = &link->seen->lines}, LOG_INFO,
              "node %s (OTP %.*s) connected from %s", name_of(link),
              (int)(otp.len < 16 ? otp.len : 16), otp.data ? (const char *)otp.data : "",
@@ -222,8 +266,7 @@ static bool begin_stream(struct shim_link *link) {
     return true;
 }
 
-static bool on_data_begin(void *user, uint32_t stream) {
-    struct shim_link *link = user;
+static bool begin_data(struct shim_link *link, uint32_t stream) {
     if (stream > 0 && !link->streaming) {
         shim_link_tell(link, LOG_WARNING, "data connection %" PRIu32 " without a trace", stream);
         return false;
@@ -238,9 +281,25 @@ static bool on_data_begin(void *user, uint32_t stream) {
     return true;
 }
 
+static bool on_data_begin(void *user, uint32_t stream) {
+    struct shim_link *link = user;
+    visit(link);
+    bool begun = begin_data(link, stream);
+    part(link);
+    return begun;
+}
+
+static struct intake *intake_of(void *user) {
+    const struct shim_link *link = user;
+    return link->ingest->intake;
+}
+
+// On the thread of the node's pipeline, behind its gate.
 static bool on_data(void *user, uint32_t stream, struct slice bytes) {
     struct shim_link *link = user;
+    link->fed_apart = intake_of(link);
     int64_t damaged = merge_feed(link->merge, stream, bytes);
+    link->fed_apart = false;
     if (damaged >= 0) {
         shim_link_tell(link, LOG_WARNING, "no trace frame at byte %" PRId64 " of its stream",
                        damaged);
@@ -250,8 +309,7 @@ static bool on_data(void *user, uint32_t stream, struct slice bytes) {
 
 // A connection has ended. Whether anything was lost with the last one the shim tells on the control
 // connection, a moment later.
-static void on_data_end(void *user, uint32_t stream) {
-    struct shim_link *link = user;
+static void end_data(struct shim_link *link, uint32_t stream) {
     link->stopped_cleanly = link->stopped_cleanly || link->links->shutting_down;
     merge_close(link->merge, stream, link->stopped_cleanly);
     if (session_streams(link->session)) {
@@ -264,16 +322,38 @@ static void on_data_end(void *user, uint32_t stream) {
     }
 }
 
-void shim_links_tick(struct shim_links *links) {
-    for (struct shim_link *link = links->first; link; link = link->next) {
-        if (link->merge) {
-            merge_tick(link->merge);
+static void on_data_end(void *user, uint32_t stream) {
+    struct shim_link *link = user;
+    visit(link);
+    end_data(link, stream);
+    part(link);
+}
+
+static void on_message(void *user, struct slice type, struct control_map message) {
+    struct shim_link *link = user;
+    visit(link);
+    shim_link_message(link, type, message);
+    part(link);
+}
+
+void shim_links_tick(struct shim_links *links, struct pipeline_now now) {
+    for (uint32_t i = 0; i < links->ingest_count; i++) {
+        struct shim_ingest *ingest = &links->ingests[i];
+        pipeline_visit(ingest->pipeline);
+        pipeline_tick(ingest->pipeline, now);
+        for (struct shim_link *link = links->first; link; link = link->next) {
+            if (link->ingest == ingest && link->merge) {
+                merge_tick(link->merge);
+            }
         }
+        pipeline_part(ingest->pipeline);
     }
 }
 
 static void on_closed(void *user) {
     struct shim_link *link = user;
+    struct pipeline *pipeline = link->ingest->pipeline;
+    pipeline_visit(pipeline);
     shim_link_end_stream(link);
     flame_lost(link->links->flames, link);
     stack_run_lost(&link->links->flames->runs, link);
@@ -291,15 +371,18 @@ static void on_closed(void *user) {
         link->next->previous = link->previous;
     }
     triggers_p99_free(link->p99);
+    shim_link_unsay(link);
     free(link);
+    pipeline_part(pipeline);
 }
 
 struct server_events shim_link_events(struct shim_links *links) {
     return (struct server_events){.context = links,
                                   .hello = on_hello,
-                                  .message = shim_link_message,
+                                  .message = on_message,
                                   .data_begin = on_data_begin,
                                   .data = on_data,
                                   .data_end = on_data_end,
+                                  .intake = intake_of,
                                   .closed = on_closed};
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connected shim, as the collector sees it: its messages to the pipeline, its node's wishes,
-// its recording. Runs on the event loop's thread.
+// its recording. Runs on the event loop's thread, which visits the node's pipeline; but what its
+// data connections bring comes on the pipeline's own thread, where it has one, and so do the
+// pipeline's callbacks. What these have for the shim waits until the event loop's thread sends it.
 #pragma once
 
 #include "app/flame_shim.h"
@@ -10,6 +12,7 @@
 #include "ingest/merge.h"
 #include "ingest/pipeline.h"
 #include "ingest/recording.h"
+#include "net/intake.h"
 #include "net/server.h"
 #include "store/writer.h"
 
@@ -34,6 +37,10 @@ struct shim_link {
     struct recording *recording; // NULL: none
     struct merge *merge;         // of its data connections; NULL unless it streams
     uint16_t node_id;
+    struct shim_ingest *ingest;
+    bool fed_apart;     // its node's pipeline takes in what its thread has read
+    struct buffer said; // for the shim, meanwhile
+    bool said_full;     // some of that had no room
     bool stats_wanted;
     bool slow_wanted;         // slow requests are to be sent to it
     struct triggers_p99 *p99; // of tiers, that are to be sent to it; NULL: of none
@@ -45,8 +52,19 @@ struct shim_link {
     int64_t heard;               // when its shim last said something, on the monotonic clock
 };
 
-struct shim_links {
+// A pipeline, and how it is fed.
+struct shim_ingest {
+    struct shim_links *links;
     struct pipeline *pipeline;
+    struct intake *intake; // the thread that feeds it; NULL: the event loop's does
+    // behind its gate: what it has for shims, bytes, and whether it has told so
+    size_t said;
+    bool has_said;
+};
+
+struct shim_links {
+    struct shim_ingest ingests[LIMIT_PIPELINES];
+    uint32_t ingest_count; // at least one
     struct roster *roster; // told what happens
     struct shim_steering steering;
     struct flames *flames;         // full traces
@@ -62,8 +80,11 @@ struct server_events shim_link_events(struct shim_links *links);
 // Logs what a node does and says. One that never stops fills no disk, and leaves room for others.
 __attribute__((format(printf, 3, 4))) void
 shim_link_tell(const struct shim_link *link, enum log_level level, const char *format, ...);
-// Time has passed: after pipeline_tick.
-void shim_links_tick(struct shim_links *links);
+// Time has passed, for the pipelines and the shims.
+void shim_links_tick(struct shim_links *links, struct pipeline_now now);
+// Sends what the thread of a struct shim_ingest has for shims; and forgets what it has for one.
+void shim_links_say(void *ingest);
+void shim_link_unsay(struct shim_link *link);
 // Ends the stream that is open in the pipeline, and its recording.
 void shim_link_end_stream(struct shim_link *link);
 // Compares what the shim has told of a stream with what came of it, once nothing more can come.
@@ -71,8 +92,8 @@ void shim_link_settle(struct shim_link *link);
 
 // -- shim_messages.c ------------------------------------------------------------------------------
 
-// The shim says something. user: a shim_link.
-void shim_link_message(void *user, struct slice type, struct control_map message);
+// The shim says something.
+void shim_link_message(struct shim_link *link, struct slice type, struct control_map message);
 
 // -- shim_wishes.c --------------------------------------------------------------------------------
 

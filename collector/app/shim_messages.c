@@ -49,10 +49,10 @@ static void on_tiers(struct shim_link *link, struct control_map message) {
         shim_link_tell(link, LOG_ERROR, "out of memory");
         return;
     }
-    pipeline_make_room(links->pipeline);
+    pipeline_make_room(link->ingest->pipeline);
     control_get_list(message, FIELD_TIERS, &list);
     for (uint32_t i = 0; i < list.count; i++) {
-        add_tier(link, pipeline_directory(links->pipeline), &set, control_list_at(list, i));
+        add_tier(link, pipeline_directory(link->ingest->pipeline), &set, control_list_at(list, i));
     }
     bool calls = false;
     int64_t slow_us = -1;
@@ -265,8 +265,7 @@ static void on_stacks_stopped(const struct shim_link *link, struct control_map m
     stack_run_stopped(runs, link, message);
 }
 
-void shim_link_message(void *user, struct slice type, struct control_map message) {
-    struct shim_link *link = user;
+void shim_link_message(struct shim_link *link, struct slice type, struct control_map message) {
     link->heard = clock_monotonic();
     if (slice_is(type, CONTROL_CLOCK)) {
         on_clock(link, message);

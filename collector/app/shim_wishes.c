@@ -23,6 +23,49 @@ void shim_link_send(struct shim_link *link, const struct buffer *messages) {
     }
 }
 
+// From a callback of the pipeline: sent now, or once the event loop's thread comes to it.
+static void say(struct shim_link *link, const struct buffer *messages) {
+    if (!link->fed_apart) {
+        shim_link_send(link, messages);
+        return;
+    }
+    struct shim_ingest *ingest = link->ingest;
+    bool room = ingest->said + messages->len <= link->said.cap &&
+                buffer_append(&link->said, messages->data, messages->len);
+    ingest->said += room ? messages->len : 0;
+    link->said_full = link->said_full || !room;
+    if (!ingest->has_said) {
+        ingest->has_said = true;
+        intake_news(ingest->intake);
+    }
+}
+
+void shim_link_unsay(struct shim_link *link) {
+    link->ingest->said -= link->said.len;
+    buffer_free(&link->said);
+    link->said_full = false;
+}
+
+void shim_links_say(void *context) {
+    struct shim_ingest *ingest = context;
+    pipeline_visit(ingest->pipeline);
+    struct shim_link *link = ingest->has_said ? ingest->links->first : NULL;
+    for (; link; link = link->next) {
+        if (link->ingest != ingest) {
+            continue;
+        }
+        if (link->said.len > 0) {
+            shim_link_send(link, &link->said);
+        }
+        if (link->said_full) {
+            shim_link_left_out(link);
+        }
+        shim_link_unsay(link);
+    }
+    ingest->has_said = false;
+    pipeline_part(ingest->pipeline);
+}
+
 static void send_of_flame(void *link, const struct buffer *messages) {
     shim_link_send(link, messages);
 }
@@ -55,7 +98,7 @@ static void send_function(struct shim_link *link, const char *type, const struct
         control_text(&w, FIELD_REASON, slice_text("its calls pile up and never return"));
     }
     if (control_end(&w) && !term.failed) {
-        shim_link_send(link, &b);
+        say(link, &b);
     }
     buffer_free(&term);
     buffer_free(&b);
@@ -76,7 +119,7 @@ void shim_link_stale(void *user, const char *tier, uint64_t label) {
     control_text(&w, FIELD_TIER, slice_text(tier));
     control_int(&w, FIELD_LABEL, (int64_t)label);
     if (control_end(&w)) {
-        shim_link_send(user, &b);
+        say(user, &b);
     }
     buffer_free(&b);
 }
@@ -130,7 +173,7 @@ static void send_request(struct shim_link *link, const char *type, const struct 
     control_list(&w, FIELD_SPANS, count);
     pack_below(&w, c, count, SPAN_NONE);
     if (control_end(&w)) {
-        shim_link_send(link, &b);
+        say(link, &b);
     }
     buffer_free(&b);
 }

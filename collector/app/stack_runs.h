@@ -32,7 +32,7 @@ struct stack_asker {
 };
 
 struct stack_runs {
-    struct pipeline *pipeline;
+    struct pipeline *pipeline; // as in struct flames
     struct stack_run *first;
     uint32_t count;    // of those that end
     uint32_t standing; // of those that stand for ever, and their profiles that wait to be written

@@ -170,8 +170,10 @@ struct shim_steering tool_link_steering(struct tool_links *links) {
 }
 
 void tool_link_second(struct tool_links *links, int64_t now) {
+    pipeline_visit_all(links->pipeline);
     tool_watch_second(links, now);
     tool_steer_second(links, now);
+    pipeline_part_all(links->pipeline);
 }
 
 // -- tools ----------------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ struct tool_link *tool_link_open(struct tool_links *links, const struct tool_ear
     return t;
 }
 
-void tool_link_ask(struct tool_link *t, struct slice type, struct control_map message) {
+static void ask(struct tool_link *t, struct slice type, struct control_map message) {
     if (slice_is(type, CONTROL_NODES)) {
         tool_nodes(t);
     } else if (slice_is(type, CONTROL_WATCH)) {
@@ -211,10 +213,19 @@ void tool_link_ask(struct tool_link *t, struct slice type, struct control_map me
     }
 }
 
+void tool_link_ask(struct tool_link *t, struct slice type, struct control_map message) {
+    const struct pipeline *pipeline = t->links->pipeline;
+    pipeline_visit_all(pipeline);
+    ask(t, type, message);
+    pipeline_part_all(pipeline);
+}
+
 void tool_link_close(struct tool_link *t) {
+    pipeline_visit_all(t->links->pipeline);
     tool_watch_stop(t);
     flame_stop(t->links->flames, t, true);
     stack_run_stop(&t->links->flames->runs, t, true);
+    pipeline_part_all(t->links->pipeline);
     if (t->previous) {
         t->previous->next = t->next;
     } else {

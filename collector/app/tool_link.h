@@ -11,7 +11,7 @@
 #include "store/writer.h"
 
 struct tool_links {
-    struct pipeline *pipeline;
+    struct pipeline *pipeline; // or one of those that share its names
     struct shim_links *shims;
     struct roster *roster;
     struct writer *writer; // asked whether it can write; NULL: nothing is written

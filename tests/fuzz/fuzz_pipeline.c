@@ -257,8 +257,7 @@ static void step(struct run *r, struct fake *f, const char *name, struct fuzz_in
         r->passed += (int64_t)fuzz_u8(in) * 50000000; // up to 13 s
         // fall through
     case TICK:
-        pipeline_tick(r->pipeline, (struct pipeline_now){clock_wall() + r->passed, now_of(r)});
-        shim_links_tick(&r->links);
+        shim_links_tick(&r->links, (struct pipeline_now){clock_wall() + r->passed, now_of(r)});
         flame_tick(&r->flames, now_of(r), true);
         roster_second(r->roster);
         break;
@@ -309,7 +308,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t complete = 0;
     log_set_level(LOG_ERROR);
     r.flames.pipeline = r.flames.runs.pipeline = r.pipeline;
-    r.links = (struct shim_links){.pipeline = r.pipeline,
+    r.links = (struct shim_links){.ingests = {{.links = &r.links, .pipeline = r.pipeline}},
+                                  .ingest_count = 1,
                                   .roster = r.roster,
                                   .steering = tool_link_steering(&r.tools),
                                   .flames = &r.flames,

@@ -199,9 +199,8 @@ static void time_passes(uint8_t by) {
     }
     newcomer_sweep(&server->newcomers);
     server_ping(server);
-    pipeline_tick(links.pipeline,
-                  (struct pipeline_now){clock_wall() + passed, clock_monotonic() + passed});
-    shim_links_tick(&links);
+    shim_links_tick(&links,
+                    (struct pipeline_now){clock_wall() + passed, clock_monotonic() + passed});
     roster_second(&roster);
     tool_link_second(&tools, clock_monotonic() + passed);
     flame_tick(&flames, clock_monotonic() + passed, true);
@@ -292,7 +291,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     server_set_keys(server, secret.len > 0 ? &secret : NULL, NULL);
     proven = false;
     flames.pipeline = flames.runs.pipeline = pipeline;
-    links = (struct shim_links){.pipeline = pipeline,
+    links = (struct shim_links){.ingests = {{.links = &links, .pipeline = pipeline}},
+                                .ingest_count = 1,
                                 .roster = &roster,
                                 .steering = tool_link_steering(&tools),
                                 .flames = &flames,

@@ -57,12 +57,13 @@ static void good(void **state) {
     assert_int_equal(o.flush_ns, 1000000000);
     assert_int_equal(o.timeout_ns, 30000000000);
     assert_int_equal(o.slow_threshold_ns, 1000000000);
+    assert_int_equal(o.threads, 1);
     assert_null(o.stats_log);
     assert_null(o.record);
     assert_int_equal(
         parse(
             "--db=k.db --listen=[::1]:0 --bucket 1m --flush 100ms --request-timeout 1h --slow-threshold 0 "
-            "--stats-log s.log",
+            "--threads 8 --stats-log s.log",
             &o),
         -1);
     assert_string_equal(o.address, "::1");
@@ -71,6 +72,7 @@ static void good(void **state) {
     assert_int_equal(o.flush_ns, 100000000);
     assert_int_equal(o.timeout_ns, 3600000000000);
     assert_int_equal(o.slow_threshold_ns, 0);
+    assert_int_equal(o.threads, 8);
     assert_string_equal(o.stats_log, "s.log");
     assert_null(o.secret_file);
     assert_int_equal(parse("--listen 0.0.0.0:4711 --db k.db --secret-file s", &o), -1);
@@ -161,6 +163,12 @@ static void mistakes(void **state) {
          "--request-timeout 999ms: want a time between 1 and 3600 seconds"},
         {"--listen 1 --db k.db --request-timeout 1d",
          "--request-timeout 1d: want a time between 1 and 3600 seconds"},
+        {"--listen 1 --db k.db --threads 0", "--threads 0: want a number from 1 to 8"},
+        {"--listen 1 --db k.db --threads 9", "--threads 9: want a number from 1 to 8"},
+        {"--listen 1 --db k.db --threads 2x", "--threads 2x: want a number from 1 to 8"},
+        {"--listen 1 --db k.db --threads _", "--threads : want a number from 1 to 8"},
+        {"--listen 1 --db k.db --threads 99999999999999999999",
+         "--threads 99999999999999999999: want a number from 1 to 8"},
         {"--listen 1 --db k.db --slow-threshold -1",
          "--slow-threshold -1: want a time between 0 and 3600 seconds"},
         {"--listen 1 --db k.db --flush 99999999999999999999d",

@@ -44,7 +44,8 @@ static void run_collector(int ports) {
     base = event_base_new();
     p = pipeline_new(&options);
     pipeline_tick(p, (struct pipeline_now){clock_wall(), clock_monotonic()});
-    shims = (struct shim_links){.pipeline = p,
+    shims = (struct shim_links){.ingests = {{.links = &shims, .pipeline = p}},
+                                .ingest_count = 1,
                                 .roster = &roster,
                                 .steering = tool_link_steering(&tools),
                                 .flames = &flames,
