@@ -10,6 +10,7 @@ usage: run.sh [--quick] [--fresh] [--no-build] [--build-dir DIR] [--only PART]..
 Measures side by side, in one run, and prints tables with ratios:
   capture   a capture of at least a million messages: split into frames, kprof replay, and OTP's dbg:trace_client
             with a handler that builds the same sums per tier; each pinned to one core
+  threads   the same capture taken in by one thread, and by two (--threads)
   calls     what a call costs in the traced node: untraced, without a token, with one
   shop      the sample application's requests per second: untraced, traced and nothing sampled, 1 in 10, all
   page      the page on a large database: what its first view costs, also kprof report and diff, while a collector writes; what ten
@@ -42,20 +43,20 @@ while [ $# -gt 0 ]; do
         --no-build) no_build=yes ;;
         --build-dir) [ $# -ge 2 ] || { usage >&2; exit 2; }; build=$(realpath -m "$2"); shift ;;
         --only)
-            case ${2:-} in capture|calls|shop|page|flame|native|sample) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
+            case ${2:-} in capture|threads|calls|shop|page|flame|native|sample) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
             shift ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-[ -n "$parts" ] || parts='capture calls shop page flame native sample'
+[ -n "$parts" ] || parts='capture threads calls shop page flame native sample'
 
 # Rounds are interleaved: every way is measured once in each. A pair is a stretch of work beside one of rest (bench_sample.erl).
 if [ -n "$quick" ]; then
-    wanted=100000 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4 flame_rounds=3 flame_rates=1 flame_window=10
+    wanted=100000 thread_rounds=10 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4 flame_rounds=3 flame_rates=1 flame_window=10
     days=40 views=5 people_rounds=1 people_seconds=5 sample_pairs=3 sample_seconds=1 native_rounds=1
 else
-    wanted=1000000 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
+    wanted=1000000 thread_rounds=2 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
     days=730 views=20 people_rounds=3 people_seconds=10 sample_pairs=30 sample_seconds=1 native_rounds=5
 fi
 clients=8
@@ -74,6 +75,7 @@ source "$here/flame.sh"
 source "$here/native.sh"
 source "$here/page.sh"
 source "$here/sample.sh"
+source "$here/threads.sh"
 
 # The tiers as shop_truth names them, for replay and for bench_trace_client.
 tiers=(http=shop_http:handle_request/2 pool=shop_worker:work/2 storage=shop_storage:run/2 render=shop_render:page/2
@@ -82,7 +84,7 @@ tiers=(http=shop_http:handle_request/2 pool=shop_worker:work/2 storage=shop_stor
 build_all() {
     if [ -z "$no_build" ]; then
         say "building"
-        { cmake -S "$top" -B "$build" && cmake --build "$build" --target kprof kprof-collector bench_database shim; } \
+        { cmake -S "$top" -B "$build" && cmake --build "$build" --target kprof kprof-collector bench_database bench_threads shim; } \
             >"$scratch/build.log" 2>&1 || { tail -n 30 "$scratch/build.log" >&2; die "the build failed"; }
     fi
     if grep -q '^KPROF_SANITIZE:BOOL=ON\|^CMAKE_BUILD_TYPE:STRING=Debug' "$build/CMakeCache.txt"; then
