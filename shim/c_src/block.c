@@ -155,7 +155,7 @@ static struct named name(struct block *b, const union record *r, uint8_t kind, u
                                    record_byte(r, RECORD_CALLER_ARITY)) +
                    1;
     }
-    if (kind == RECORD_CALL && (flags & RECORD_TOKEN)) {
+    if (flags & RECORD_TOKEN && (kind == RECORD_CALL || kind == RECORD_TAKEN)) {
         const uint8_t *tail = (const uint8_t *)r->of.tail;
         n.from = r->of.from != 0
                      ? process_number(b, r->of.from) + 1
@@ -219,6 +219,8 @@ bool block_add(struct block *b, const union record *r) {
     }
     if (kind == RECORD_CALL) {
         put_call(b, r, flags, n);
+    } else if (kind == RECORD_TAKEN) {
+        put_token(b, r, flags, n.from);
     } else if (kind == RECORD_RETURN && (flags & RECORD_SPAWNED)) {
         put_number(b, n.spawned);
     }

@@ -81,7 +81,7 @@ static _Atomic uint64_t opening;     // somebody opens one
 static struct note_atoms atoms;
 static struct {
     ERL_NIF_TERM trace, discard, remove, ok, busy, full, yes, no, trace_status;
-    ERL_NIF_TERM apart, ring_bytes;
+    ERL_NIF_TERM apart, ring_bytes, seq_trace;
     // kinds of events
     ERL_NIF_TERM call, return_from, exception_from, return_to, in, out, out_exited;
     ERL_NIF_TERM gc_minor_start, gc_major_start, gc_minor_end, gc_major_end;
@@ -233,7 +233,8 @@ static ERL_NIF_TERM enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (argv[0] == atom.trace_status) {
         return on ? atom.trace : atom.remove;
     }
-    return on && plain_kind(argv[0]) != 0 ? atom.trace : atom.discard;
+    bool wanted = argv[0] == atom.seq_trace || plain_kind(argv[0]) != 0;
+    return on && wanted ? atom.trace : atom.discard;
 }
 
 // enabled_call(Tag, State, Tracee).
@@ -270,20 +271,29 @@ static uint8_t note_event(ErlNifEnv *env, const ERL_NIF_TERM argv[], union recor
 }
 
 // trace(Tag, State, Tracee, TraceTerm, Options). Its time is that of its begin, which is after all
-// that its process did before.
+// that its process did before. As the system tracer: Tag is seq_trace, and the token's label, any
+// term, stands in the tracee's place.
 static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
     (void)argc;
     union record r;
     uint64_t generation, words;
     ErlNifPid tracee;
+    uint8_t head;
     struct slot *slot = slot_of(env, argv[1], &generation);
-    if (!slot || !enif_get_local_pid(env, argv[2], &tracee)) {
+    if (!slot) {
         return atom.ok;
     }
     r.of.head = 0;
     r.of.time = now();
-    r.of.process = tracee.pid;
-    uint8_t head = note_event(env, argv, &r, &words);
+    if (argv[0] == atom.seq_trace) {
+        head = note_taken(env, &atoms, argv[2], argv[3], &r, &words);
+        head |= head != 0 ? RECORD_TAKEN : 0;
+    } else if (enif_get_local_pid(env, argv[2], &tracee)) {
+        r.of.process = tracee.pid;
+        head = note_event(env, argv, &r, &words);
+    } else {
+        return atom.ok;
+    }
     if (head != 0) {
         write_record(slot, generation, &r, head, words);
     }
@@ -573,6 +583,7 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info) {
         {&atom.trace_status, "trace_status"},
         {&atom.apart, "apart"},
         {&atom.ring_bytes, "ring_bytes"},
+        {&atom.seq_trace, "seq_trace"},
         {&atom.call, "call"},
         {&atom.return_from, "return_from"},
         {&atom.exception_from, "exception_from"},

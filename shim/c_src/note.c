@@ -11,6 +11,7 @@ struct note_atoms note_atoms(ErlNifEnv *env) {
         .spawn_opt = enif_make_atom(env, "spawn_opt"),
         .extra = enif_make_atom(env, "extra"),
         .match_spec_result = enif_make_atom(env, "match_spec_result"),
+        .receive = enif_make_atom(env, "receive"),
     };
 }
 
@@ -141,35 +142,47 @@ static size_t note_part(ErlNifEnv *env, ERL_NIF_TERM term, union record *r, size
     return used + size;
 }
 
-// Writes a token, {Flags, Label, Serial, From, LastCount}. Adds what it puts into the tail to
-// *used. Returns its flags, 0: it is none.
-static uint8_t note_token(ErlNifEnv *env, ERL_NIF_TERM term, union record *r, size_t *used) {
-    const ERL_NIF_TERM *of;
-    int size;
+// What a token has, beside its flags.
+struct token {
+    ERL_NIF_TERM label, serial, from, previous;
+};
+
+// Writes a token. Adds what it puts into the tail to *used. Returns its flags, 0: it cannot be
+// told.
+static uint8_t note_token(ErlNifEnv *env, const struct token *token, union record *r,
+                          size_t *used) {
     ErlNifSInt64 label;
     uint8_t flags = RECORD_TOKEN;
-    if (!enif_get_tuple(env, term, &size, &of) || size != 5) {
-        return 0;
-    }
-    if (enif_get_int64(env, of[1], &label)) {
+    if (enif_get_int64(env, token->label, &label)) {
         r->of.label = (uint64_t)label;
     } else {
         flags |= RECORD_TERM;
-        *used = note_part(env, of[1], r, *used, 0, RECORD_LABEL_BYTES);
+        *used = note_part(env, token->label, r, *used, 0, RECORD_LABEL_BYTES);
         if (*used == 0) {
             return 0;
         }
     }
-    r->of.serial = serial_of(env, of[2]);
+    r->of.serial = serial_of(env, token->serial);
     ErlNifPid from;
     r->of.from = 0;
-    if (enif_get_local_pid(env, of[3], &from)) {
+    if (enif_get_local_pid(env, token->from, &from)) {
         r->of.from = from.pid;
-    } else if (enif_is_pid(env, of[3])) {
-        *used = note_part(env, of[3], r, *used, 1, RECORD_FROM_BYTES);
+    } else if (enif_is_pid(env, token->from)) {
+        *used = note_part(env, token->from, r, *used, 1, RECORD_FROM_BYTES);
     }
-    r->of.previous = serial_of(env, of[4]);
+    r->of.previous = serial_of(env, token->previous);
     return flags;
+}
+
+// Reads {Flags, Label, Serial, From, LastCount}.
+static bool read_token(ErlNifEnv *env, ERL_NIF_TERM term, struct token *token) {
+    const ERL_NIF_TERM *of;
+    int size;
+    if (!enif_get_tuple(env, term, &size, &of) || size != 5) {
+        return false;
+    }
+    *token = (struct token){of[1], of[2], of[3], of[4]};
+    return true;
 }
 
 // Writes elements of the message as the rest.
@@ -192,17 +205,23 @@ static void note_rest(ErlNifEnv *env, const struct note_atoms *atoms, const ERL_
     set_byte(r, RECORD_ELEMENTS, count);
 }
 
+// Words of a record with so many bytes in its tail.
+static uint64_t words_of(size_t used) {
+    return RECORD_END(tail) + (used + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+}
+
 uint8_t note_call(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM options,
                   union record *r, uint64_t *words) {
     ERL_NIF_TERM message;
     const ERL_NIF_TERM *of;
+    struct token token;
     int size;
     size_t used = 0;
     uint8_t flags = 0;
     r->of.lengths = 0;
     if (enif_get_map_value(env, options, atoms->match_spec_result, &message) &&
-        enif_get_tuple(env, message, &size, &of) && size > 0) {
-        flags = note_token(env, of[0], r, &used);
+        enif_get_tuple(env, message, &size, &of) && size > 0 && read_token(env, of[0], &token)) {
+        flags = note_token(env, &token, r, &used);
     }
     if (flags != 0) {
         unsigned count = (unsigned)size - 1;
@@ -215,8 +234,27 @@ uint8_t note_call(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM o
             flags |= RECORD_REST;
             note_rest(env, atoms, of + 1, count <= NOTE_ELEMENTS ? count : 0, r, &used);
         }
-        *words = RECORD_END(tail) + (used + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+        *words = words_of(used);
     }
+    return flags;
+}
+
+uint8_t note_taken(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM label,
+                   ERL_NIF_TERM what, union record *r, uint64_t *words) {
+    const ERL_NIF_TERM *of, *serials;
+    int size, count;
+    ErlNifPid to;
+    size_t used = 0;
+    if (!enif_get_tuple(env, what, &size, &of) || size != 5 || of[0] != atoms->receive ||
+        !enif_get_tuple(env, of[1], &count, &serials) || count != 2 ||
+        !enif_get_local_pid(env, of[3], &to)) {
+        return 0;
+    }
+    r->of.process = to.pid;
+    r->of.lengths = 0;
+    struct token token = {label, serials[1], of[2], serials[0]};
+    uint8_t flags = note_token(env, &token, r, &used);
+    *words = words_of(used);
     return flags;
 }
 

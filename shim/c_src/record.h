@@ -16,7 +16,8 @@ enum record_kind {
     RECORD_OUT,
     RECORD_IN,
     RECORD_EXITED,
-    RECORD_LOST = 14 // made by drain.c
+    RECORD_TAKEN = 13,
+    RECORD_LOST // made by drain.c
 };
 
 enum {

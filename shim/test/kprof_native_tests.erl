@@ -9,6 +9,7 @@
 
 -export([called/1, failing/0]).
 -export([adds_up/1, times/1, dropped/1, owner_dies/1, full/1, readers/1]).
+-export([taken/1, taken_while_it_goes/1]).
 -export([folder/1, damaged/1, traces/1, instead/1]).
 
 native_test_() ->
@@ -21,6 +22,8 @@ native_test_() ->
             {"its owner dies", owner_dies},
             {"there are eight traces", full},
             {"two that read", readers},
+            {"messages with a token", taken},
+            {"the library goes while it is the system tracer", taken_while_it_goes},
             {"the library goes through a private folder", folder},
             {"a damaged library", damaged},
             {"a trace of requests", traces},
@@ -239,6 +242,111 @@ reads(State, Read) ->
         over -> Frames ++ Read
     after 0 -> reads(State, Frames ++ Read)
     end.
+
+%% --- messages with a token ---
+
+%% What processes take out of their mailboxes is told, when the token says so, and only then: labels
+%% of every kind, and messages that are exit signals, too.
+taken(_) ->
+    ok = kprof_library:load(),
+    State = kprof_native:open(#{}),
+    ?assertEqual(false, seq_trace:set_system_tracer({kprof_native, State})),
+    Labels = [17, -1, 1 bsl 70, {a, "label"}, binary:copy(<<"long">>, 500)],
+    %% of a label that is too long nothing is told
+    Told = [read_after(State, fun() -> asks(Label, ['receive']) end) || Label <- Labels],
+    ?assertEqual([2, 2, 2, 2, 0], Told),
+    ?assertEqual([0, 2, 2, 2], [
+        read_after(State, fun() -> asks(17, Flags) end)
+     || Flags <- [
+            [send],
+            [send, 'receive'],
+            ['receive', print, timestamp],
+            ['receive', strict_monotonic_timestamp]
+        ]
+    ]),
+    ?assertEqual(2, read_after(State, fun() -> dies(17) end)),
+    {Messages, _, 0} = kprof_native:totals(State),
+    ?assertEqual(16, Messages),
+    ok = kprof_native:close(State),
+    %% it goes by itself
+    asks(17, ['receive']),
+    ?assertEqual(false, seq_trace:get_system_tracer()),
+    ok.
+
+%% Under a token: a process that answers, and the answer.
+asks(Label, Flags) ->
+    Echo = spawn(fun() ->
+        receive
+            {From, What} -> From ! What
+        end
+    end),
+    under(Label, Flags, fun() ->
+        Echo ! {self(), {taken, [make_ref()]}},
+        receive
+            {taken, _} -> ok
+        end
+    end).
+
+%% And one whose exit signal is a message.
+dies(Label) ->
+    Dead = spawn(fun() ->
+        receive
+            die -> exit(on_purpose)
+        end
+    end),
+    _ = process_flag(trap_exit, true),
+    link(Dead),
+    under(Label, ['receive'], fun() ->
+        Dead ! die,
+        receive
+            {'EXIT', Dead, on_purpose} -> ok
+        end
+    end),
+    _ = process_flag(trap_exit, false),
+    ok.
+
+under(Label, Flags, Fun) ->
+    _ = seq_trace:set_token(label, Label),
+    _ = [seq_trace:set_token(Flag, true) || Flag <- Flags],
+    Fun(),
+    _ = seq_trace:set_token([]),
+    ok.
+
+%% How many messages of the trace this brings.
+read_after(State, Fun) ->
+    {Before, _, 0} = kprof_native:totals(State),
+    Fun(),
+    are_frames(read_all(State)),
+    {After, _, 0} = kprof_native:totals(State),
+    After - Before.
+
+%% Over and over, with tokens in many processes all the while: nothing is in the way of the library,
+%% and messages of its next load are told.
+taken_while_it_goes(_) ->
+    Working = [spawn_link(fun() -> asks_on(N) end) || N <- lists:seq(1, 8)],
+    [
+        begin
+            ok = kprof_library:load(),
+            State = kprof_native:open(#{}),
+            _ = seq_trace:set_system_tracer({kprof_native, State}),
+            timer:sleep(20),
+            ?assert(read_all(State, 1) =/= []),
+            _ = N rem 3 =:= 0 andalso kprof_native:close(State),
+            _ = N rem 3 =:= 1 andalso seq_trace:set_system_tracer(false),
+            true = code:delete(kprof_native),
+            _ = code:purge(kprof_native),
+            timer:sleep(10),
+            ?assertEqual(false, seq_trace:get_system_tracer())
+        end
+     || N <- lists:seq(1, 30)
+    ],
+    [unlink(Pid) || Pid <- Working],
+    [exit(Pid, kill) || Pid <- Working],
+    ok.
+
+asks_on(N) ->
+    asks(N, ['receive']),
+    asks_on(N).
 
 %% --- its library ---
 

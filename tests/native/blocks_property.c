@@ -20,7 +20,7 @@ _Static_assert((int)RECORD_CALL == (int)NATIVE_CALL && (int)RECORD_RETURN == (in
                    (int)RECORD_GC_START == (int)NATIVE_GC_START &&
                    (int)RECORD_GC_END == (int)NATIVE_GC_END && (int)RECORD_OUT == (int)NATIVE_OUT &&
                    (int)RECORD_IN == (int)NATIVE_IN && (int)RECORD_EXITED == (int)NATIVE_EXITED &&
-                   (int)RECORD_LOST == (int)NATIVE_LOST,
+                   (int)RECORD_TAKEN == (int)NATIVE_TAKEN && (int)RECORD_LOST == (int)NATIVE_LOST,
                "kinds");
 _Static_assert((int)RECORD_TOKEN == (int)NATIVE_TOKEN && (int)RECORD_CALLER == (int)NATIVE_CALLER &&
                    (int)RECORD_REST == (int)NATIVE_REST && (int)RECORD_TERM == (int)NATIVE_TERM &&
@@ -161,10 +161,10 @@ static void any_rest(union record *r) {
 
 // Makes a record, and returns its words.
 static uint64_t any_record(union record *r) {
-    static const uint8_t kinds[] = {RECORD_CALL,      RECORD_CALL,     RECORD_RETURN,
-                                    RECORD_RETURN,    RECORD_CALL,     RECORD_EXCEPTION,
-                                    RECORD_RETURN_TO, RECORD_GC_START, RECORD_GC_END,
-                                    RECORD_OUT,       RECORD_IN,       RECORD_EXITED};
+    static const uint8_t kinds[] = {
+        RECORD_CALL,      RECORD_CALL,      RECORD_RETURN,   RECORD_RETURN, RECORD_CALL,
+        RECORD_EXCEPTION, RECORD_RETURN_TO, RECORD_GC_START, RECORD_GC_END, RECORD_OUT,
+        RECORD_IN,        RECORD_EXITED,    RECORD_TAKEN,    RECORD_TAKEN};
     uint8_t head = kinds[any(sizeof kinds)];
     uint64_t count = RECORD_END(caller_module);
     memset(&r->of, 0, offsetof(struct record_fields, tail));
@@ -173,7 +173,10 @@ static uint64_t any_record(union record *r) {
     r->of.module = base + 1 + any(wide);
     r->of.function = base + 1 + any(9);
     r->of.head = any(any(wide) ? 3 : 256) << (8 * RECORD_ARITY);
-    if (head >= RECORD_GC_START) {
+    if (head == RECORD_TAKEN) {
+        any_token(r, &head);
+        count = RECORD_END(tail) + (record_length(r, 0) + record_length(r, 1) + 7) / 8;
+    } else if (head >= RECORD_GC_START) {
         count = RECORD_END(module);
     } else if (head == RECORD_RETURN_TO && any(4) == 0) {
         r->of.module = 0;
@@ -260,11 +263,8 @@ static void check_from(const struct message *m, const union record *r) {
     }
 }
 
-static void check_call(const struct message *m, const union record *r, uint8_t head) {
-    CHECK(m->has_token == ((head & RECORD_TOKEN) != 0));
-    if (!m->has_token) {
-        return;
-    }
+static void check_token(const struct message *m, const union record *r, uint8_t head) {
+    CHECK(m->has_token);
     uint64_t label = head & RECORD_TERM
                          ? hash_bytes(slice_of((const uint8_t *)r->of.tail, record_length(r, 0)))
                          : hash_mix(r->of.label);
@@ -273,6 +273,14 @@ static void check_call(const struct message *m, const union record *r, uint8_t h
     CHECK(m->serial == (r->of.serial < last ? r->of.serial : last));
     CHECK(m->previous == (r->of.previous < last ? r->of.previous : last));
     check_from(m, r);
+}
+
+static void check_call(const struct message *m, const union record *r, uint8_t head) {
+    if (!(head & RECORD_TOKEN)) {
+        CHECK(!m->has_token);
+        return;
+    }
+    check_token(m, r, head);
     if (head & RECORD_CALLER) {
         uint8_t arity = record_byte(r, RECORD_CALLER_ARITY);
         CHECK(m->caller == (r->of.caller_module == 0
@@ -300,7 +308,9 @@ static void check_message(const struct message *m, const union record *r) {
                                     MESSAGE_GC_END,
                                     MESSAGE_OUT,
                                     MESSAGE_IN,
-                                    MESSAGE_EXITED};
+                                    MESSAGE_EXITED,
+                                    0,
+                                    MESSAGE_TAKEN};
     uint8_t head = record_byte(r, RECORD_KIND), kind = head & 0x0f;
     uint8_t arity = record_byte(r, RECORD_ARITY);
     CHECK(m->kind == (enum message_kind)kinds[kind]);
@@ -318,6 +328,8 @@ static void check_message(const struct message *m, const union record *r) {
     }
     if (kind == RECORD_CALL) {
         check_call(m, r, head);
+    } else if (kind == RECORD_TAKEN) {
+        check_token(m, r, head);
     }
 }
 

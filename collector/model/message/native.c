@@ -9,6 +9,7 @@
 static const uint8_t FLAGS[] = {[NATIVE_CALL] =
                                     NATIVE_TOKEN | NATIVE_CALLER | NATIVE_REST | NATIVE_TERM,
                                 [NATIVE_RETURN] = NATIVE_SPAWNED,
+                                [NATIVE_TAKEN] = NATIVE_TOKEN | NATIVE_TERM,
                                 [NATIVE_END] = 0};
 
 // The kind of message that a record of a kind is.
@@ -20,7 +21,8 @@ static const uint8_t KINDS[] = {[NATIVE_CALL] = MESSAGE_CALL,
                                 [NATIVE_GC_END] = MESSAGE_GC_END,
                                 [NATIVE_OUT] = MESSAGE_OUT,
                                 [NATIVE_IN] = MESSAGE_IN,
-                                [NATIVE_EXITED] = MESSAGE_EXITED};
+                                [NATIVE_EXITED] = MESSAGE_EXITED,
+                                [NATIVE_TAKEN] = MESSAGE_TAKEN};
 
 // A record of a message or a loss as it stands there. What its kind and flags say nothing of is 0.
 struct record {
@@ -76,17 +78,21 @@ static inline struct slice read_bytes(struct cursor *c, uint64_t len) {
     return slice_of(at, at ? len : 0);
 }
 
+static inline void read_token(struct cursor *c, struct record *rec) {
+    uint64_t label = read_number(c);
+    if (rec->head & NATIVE_TERM) {
+        rec->term = read_bytes(c, label);
+    } else {
+        rec->label = label;
+    }
+    rec->serial = read_number(c);
+    rec->from = read_number(c);
+    rec->previous = read_number(c);
+}
+
 static inline void read_call(struct cursor *c, struct record *rec) {
     if (rec->head & NATIVE_TOKEN) {
-        uint64_t label = read_number(c);
-        if (rec->head & NATIVE_TERM) {
-            rec->term = read_bytes(c, label);
-        } else {
-            rec->label = label;
-        }
-        rec->serial = read_number(c);
-        rec->from = read_number(c);
-        rec->previous = read_number(c);
+        read_token(c, rec);
     } else if (rec->head & NATIVE_TERM) {
         cursor_fail(c);
     }
@@ -115,6 +121,10 @@ static inline void read_record(struct cursor *c, struct record *rec) {
     }
     if (kind == NATIVE_CALL) {
         read_call(c, rec);
+    } else if (kind == NATIVE_TAKEN && (rec->head & NATIVE_TOKEN)) {
+        read_token(c, rec);
+    } else if (kind == NATIVE_TAKEN) {
+        cursor_fail(c);
     } else if (rec->head & NATIVE_SPAWNED) {
         rec->spawned = read_number(c);
     }
@@ -164,14 +174,9 @@ static void take_process(struct native_reader *r, struct cursor *c, const uint8_
 
 // -- messages -------------------------------------------------------------------------------------
 
-// What a call tells besides. False: what stays a term in it is none.
-static inline bool take_call(struct native_reader *r, const struct record *rec, struct message *m) {
-    if ((rec->head & NATIVE_REST) && !are_terms(rec->rest, rec->elements)) {
-        return false;
-    }
-    if (!(rec->head & NATIVE_TOKEN)) {
-        return true;
-    }
+// The token of a record that has one. False: its label is no term.
+static inline bool take_token(struct native_reader *r, const struct record *rec,
+                              struct message *m) {
     if (rec->head & NATIVE_TERM) {
         if (!are_terms(rec->term, 1)) {
             return false;
@@ -186,6 +191,20 @@ static inline bool take_call(struct native_reader *r, const struct record *rec, 
     m->from = rec->from > 0 ? r->process[rec->from - 1].pid : 0;
     m->serial = rec->serial < MESSAGE_LAST_SERIAL ? rec->serial : MESSAGE_LAST_SERIAL;
     m->previous = rec->previous < MESSAGE_LAST_SERIAL ? rec->previous : MESSAGE_LAST_SERIAL;
+    return true;
+}
+
+// What a call tells besides. False: what stays a term in it is none.
+static inline bool take_call(struct native_reader *r, const struct record *rec, struct message *m) {
+    if ((rec->head & NATIVE_REST) && !are_terms(rec->rest, rec->elements)) {
+        return false;
+    }
+    if (!(rec->head & NATIVE_TOKEN)) {
+        return true;
+    }
+    if (!take_token(r, rec, m)) {
+        return false;
+    }
     if (rec->head & NATIVE_CALLER) {
         m->caller = rec->caller > 0 ? r->function[rec->caller - 1].head.target : TARGET_UNDEFINED;
     }
@@ -240,7 +259,9 @@ static inline bool take_message(struct native_reader *r, const struct record *re
         m->note_kind = NOTE_PROCESS;
         m->spawned = r->process[rec->spawned].pid;
     }
-    return kind != NATIVE_CALL || take_call(r, rec, m);
+    return kind == NATIVE_CALL    ? take_call(r, rec, m)
+           : kind == NATIVE_TAKEN ? take_token(r, rec, m)
+                                  : true;
 }
 
 static void take_loss(const struct native_reader *r, const struct record *rec,
@@ -309,6 +330,7 @@ enum native_step native_next(struct native_reader *r, struct message *m, struct 
         case NATIVE_OUT:
         case NATIVE_IN:
         case NATIVE_EXITED:
+        case NATIVE_TAKEN:
         case NATIVE_LOST:
             break;
         case NATIVE_END:
@@ -429,7 +451,7 @@ static void put_record(const struct record *rec, uint64_t label, struct buffer *
     if (kind <= NATIVE_RETURN_TO) {
         leb128_append(out, rec->function);
     }
-    if (kind == NATIVE_CALL) {
+    if (kind == NATIVE_CALL || kind == NATIVE_TAKEN) {
         put_call(rec, label, out);
     } else if (rec->head & NATIVE_SPAWNED) {
         leb128_append(out, rec->spawned);

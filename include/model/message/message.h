@@ -31,9 +31,12 @@ enum message_kind {
     MESSAGE_RETURN_TO,
     MESSAGE_GC_START, // minor and major ones
     MESSAGE_GC_END,
-    MESSAGE_OUT,   // the process is scheduled out,
-    MESSAGE_IN,    // in again,
-    MESSAGE_EXITED // or dead
+    MESSAGE_OUT,    // the process is scheduled out,
+    MESSAGE_IN,     // in again,
+    MESSAGE_EXITED, // or dead
+    // The process takes a message with a token out of its mailbox, and has that token from now on.
+    // Only the native tracer tells it.
+    MESSAGE_TAKEN
 };
 
 enum message_clock {

@@ -74,10 +74,11 @@ static enum native_step ends_with(struct slice bytes) {
     return step;
 }
 
+static const uint8_t some_rest[] = {TERM_SMALL_ATOM_UTF8, 1, 'a', TERM_NIL};
+static const uint8_t some_label[] = {TERM_SMALL_ATOM_UTF8, 1, 'l'};
+
 // One of each kind, and of each flag.
 static void everything(void) {
-    static const uint8_t rest[] = {TERM_SMALL_ATOM_UTF8, 1, 'a', TERM_NIL};
-    static const uint8_t term[] = {TERM_SMALL_ATOM_UTF8, 1, 'l'};
     open_block(0, -1000);
     tell((struct told){.kind = NATIVE_CALL, .time = -900, .process = worker, .function = query});
     tell((struct told){.kind = NATIVE_CALL,
@@ -94,11 +95,11 @@ static void everything(void) {
                        .time = 1000000,
                        .process = worker,
                        .function = query,
-                       .term = SLICE(term),
+                       .term = SLICE(some_label),
                        .from = &worker,
                        .caller = latin,
                        .elements = 1,
-                       .rest = slice_of(rest, 3)});
+                       .rest = slice_of(some_rest, 3)});
     tell((struct told){.kind = NATIVE_CALL,
                        .flags = NATIVE_TOKEN | NATIVE_CALLER | NATIVE_REST,
                        .time = 1000000,
@@ -106,7 +107,7 @@ static void everything(void) {
                        .function = query,
                        .label = -3,
                        .elements = 2,
-                       .rest = SLICE(rest)});
+                       .rest = SLICE(some_rest)});
     tell((struct told){.kind = NATIVE_RETURN,
                        .flags = NATIVE_SPAWNED,
                        .time = 1000001,
@@ -123,6 +124,19 @@ static void everything(void) {
     for (unsigned kind = NATIVE_GC_START; kind <= NATIVE_EXITED; kind++) {
         tell((struct told){.kind = kind, .time = 1000010 + kind, .process = {.number = kind}});
     }
+    tell((struct told){.kind = NATIVE_TAKEN,
+                       .flags = NATIVE_TOKEN,
+                       .time = 1000030,
+                       .process = worker,
+                       .label = 70001,
+                       .serial = 9,
+                       .from = &far,
+                       .previous = 8});
+    tell((struct told){.kind = NATIVE_TAKEN,
+                       .flags = NATIVE_TOKEN | NATIVE_TERM,
+                       .time = 1000031,
+                       .process = worker,
+                       .term = SLICE(some_label)});
     tell((struct told){.kind = NATIVE_LOST, .time = 2000000, .messages = 1234, .until = 2500000});
 }
 
@@ -193,6 +207,13 @@ static void every_kind(void **state) {
         assert_int_equal(m.kind, states[i]);
         assert_true(m.time == 1000010 + NATIVE_GC_START + i && m.pid == NATIVE_GC_START + i);
     }
+    m = next_message();
+    assert_true(m.kind == MESSAGE_TAKEN && m.time == 1000030 && m.pid == worker.number);
+    assert_true(m.has_token && m.token == hash_mix(70001) && m.serial == 9 && m.previous == 8);
+    assert_true(m.from == message_process(slice_of("m@\xe4", 3), 9));
+    assert_true(!m.head && m.note_kind == NOTE_NONE && m.note.len == 0);
+    m = next_message();
+    assert_true(m.kind == MESSAGE_TAKEN && m.from == 0 && m.token == hash_bytes(SLICE(some_label)));
     struct native_loss loss;
     assert_int_equal(native_next(&reader, &m, &loss), NATIVE_IS_LOSS);
     assert_true(loss.clock == MESSAGE_MONOTONIC && loss.messages == 1234);
@@ -567,7 +588,8 @@ static void bad_records(void **state) {
     static const uint8_t flags[16] = {[NATIVE_CALL] = 0xf0, [NATIVE_RETURN] = NATIVE_SPAWNED};
     for (unsigned kind = NATIVE_CALL; kind <= NATIVE_LOST; kind++) {
         for (unsigned flag = 0x10; flag < 0x100; flag <<= 1) {
-            if (!(flags[kind] & flag) && kind != 12 && kind != 13) { // but for that it is good
+            if (!(flags[kind] & flag) && kind != 12 &&
+                kind != NATIVE_TAKEN) { // but for that it is good
                 open_block(0, 0);
                 tell((struct told){.kind = kind, .process = worker, .function = query});
                 assert_int_equal(ends_with(closed()), NATIVE_IS_OVER);
@@ -585,7 +607,11 @@ static void bad_records(void **state) {
     native_put_u8(&writer, NATIVE_END | 0x80);
     assert_int_equal(ends_with(block()), NATIVE_IS_BAD);
     BAD(12, 0, 0);
-    BAD(13, 0, 0);
+    BAD(NATIVE_TAKEN, 0, 0); // without a token
+    BAD(NATIVE_TAKEN | NATIVE_TOKEN, 0, 0, 0, 0, 2, 0);
+    BAD(NATIVE_TAKEN | NATIVE_TOKEN, 0, 0, 0, 0, 0);
+    BAD(NATIVE_TAKEN | NATIVE_TOKEN | NATIVE_REST, 0, 0, 0, 0, 0, 0, 0, 0);
+    BAD(NATIVE_TAKEN | NATIVE_TOKEN | NATIVE_TERM, 0, 0, 1, 1, 0, 0, 0);
     BAD(NATIVE_IN, 0, 1); // processes and functions that were not told
     BAD(NATIVE_RETURN, 0, 0, 1);
     BAD(NATIVE_EXCEPTION, 0, 1, 0);
