@@ -223,6 +223,8 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
                                 .from = m->from,
                                 .serial = m->serial,
                                 .previous = m->previous,
+                                .full_serial = m->full_serial,
+                                .full_previous = m->full_previous,
                                 .time = time,
                                 .tier = f->tier,
                                 .function = m->target,
@@ -286,6 +288,16 @@ uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t
         break;
     case MESSAGE_EXITED:
         tracker_exited(n->tracker, m->pid, time);
+        break;
+    case MESSAGE_TAKEN:
+        tracker_taken(n->tracker, &(struct tracker_call){.pid = m->pid,
+                                                         .token = m->token,
+                                                         .from = m->from,
+                                                         .serial = m->serial,
+                                                         .previous = m->previous,
+                                                         .full_serial = m->full_serial,
+                                                         .full_previous = m->full_previous,
+                                                         .time = time});
         break;
     default:
         break;

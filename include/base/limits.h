@@ -144,6 +144,9 @@
 // What processes were at lately, of all nodes, 64 bytes each: messages of a process may overtake
 // those of another by DISORDER_NS, in which all nodes together end some thousands of calls.
 #define LIMIT_EPISODES 32768u
+// Messages that processes have taken, of all nodes, 64 bytes each, where a native tracer tells them:
+// of a process that waited for longer it is no longer known what for.
+#define LIMIT_HOPS 131072u
 // Labels that are remembered as lent, 48 bytes each.
 #define LIMIT_LENT_LABELS 4096u
 // Calls of a node that came before what their senders did until then, 48 bytes each: they are

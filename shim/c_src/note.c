@@ -127,11 +127,11 @@ static bool note_caller(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_
 
 // -- calls ----------------------------------------------------------------------------------------
 
-// A clock of a token. Each spawn multiplies the parent's by 16: of one past 64 bits no more is told
-// than that it is high, which is also what the collector takes a negative one for.
+// A clock of a token. Each spawn multiplies the parent's by 16, so that it overflows, into negative
+// numbers, too: these are told as what they are in 64 bits, which the collector takes for high.
 static uint64_t serial_of(ErlNifEnv *env, ERL_NIF_TERM term) {
-    ErlNifUInt64 serial;
-    return enif_get_uint64(env, term, &serial) ? serial : UINT64_MAX;
+    ErlNifSInt64 serial;
+    return enif_get_int64(env, term, &serial) ? (uint64_t)serial : UINT64_MAX;
 }
 
 // Appends bytes to the tail as its next part, of which there is none behind it yet.

@@ -15,6 +15,7 @@
 //   call T P x time [F [S [L]]]
 //                           a call of tier x in P; the token came from F, or P, with serial S; F
 //                           had got serial L last
+//   take T P time F S [L]   P takes a message of F out of its mailbox, with such a token
 //   enter T P x time [S]    the same of an entry, under a token of its own
 //   blind T P x y time      the same of one whose return has no value and goes back to function y
 //   upgrade T P time        P begins to serve a websocket
@@ -191,6 +192,8 @@ static inline struct request_ref script_call_to(struct script *s, uint64_t token
                                 .token = token,
                                 .serial = serial,
                                 .previous = previous,
+                                .full_serial = serial,
+                                .full_previous = previous,
                                 .from = script_pid(from),
                                 .time = script_ns(ms),
                                 .tier = (uint16_t)(tier - 'a' + 1),
@@ -219,7 +222,7 @@ static inline void script_spawn(struct script *s, uint64_t token, char process, 
 
 // What a process does besides calls. Returns false when the line tells of something else.
 static inline bool script_besides(struct script *s, const char *line) {
-    unsigned long token, serial;
+    unsigned long token, serial, previous;
     char process, other, tier, from;
     double ms, until;
     char word[16];
@@ -227,6 +230,16 @@ static inline bool script_besides(struct script *s, const char *line) {
     if ((n = sscanf(line, " none %lu %c %c %c %lf %c", &token, &process, &tier, &other, &ms,
                     &from)) >= 5) {
         script_call_to(s, token, process, tier, ms, n == 6 ? from : process, other, 0, 0);
+    } else if ((n = sscanf(line, " take %lu %c %lf %c %lu %lu", &token, &process, &ms, &from,
+                           &serial, &previous)) >= 5) {
+        tracker_taken(s->tracker, &(struct tracker_call){.pid = script_pid(process),
+                                                         .token = token,
+                                                         .from = script_pid(from),
+                                                         .serial = serial,
+                                                         .previous = n == 6 ? previous : 0,
+                                                         .full_serial = serial,
+                                                         .full_previous = n == 6 ? previous : 0,
+                                                         .time = script_ns(ms)});
     } else if (sscanf(line, " to %c %c %lf", &process, &other, &ms) == 3) {
         tracker_return_to(s->tracker, script_pid(process), (uint32_t)other, script_ns(ms));
     } else if (sscanf(line, " spawn %lu %c %c %lf", &token, &process, &other, &ms) == 4) {

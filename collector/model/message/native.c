@@ -189,6 +189,8 @@ static inline bool take_token(struct native_reader *r, const struct record *rec,
     }
     m->has_token = true;
     m->from = rec->from > 0 ? r->process[rec->from - 1].pid : 0;
+    m->full_serial = rec->serial;
+    m->full_previous = rec->previous;
     m->serial = rec->serial < MESSAGE_LAST_SERIAL ? rec->serial : MESSAGE_LAST_SERIAL;
     m->previous = rec->previous < MESSAGE_LAST_SERIAL ? rec->previous : MESSAGE_LAST_SERIAL;
     return true;

@@ -90,7 +90,11 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
     if (!open) {
         request_hurt(request_at(t, index), REASON_ROOM);
     }
-    if (!open || !span_add(t, index, open, call)) {
+    struct tracker_call asked = *call;
+    if (p->hop != 0 && open && open->below == SLAB_NONE && tier != RECORD_SPAWN) {
+        asked.from = hop_asker(t, p, call, index);
+    }
+    if (!open || !span_add(t, index, open, &asked)) {
         t->counts.refused_calls++;
         return NO_REQUEST;
     }

@@ -8,6 +8,7 @@
 //
 //   - what the process says itself (kprof:with_token/2, set_current_label/1),
 //   - the one request that the process has begun itself and not ended,
+//   - the message that it has taken, where that is told (hops.c),
 //   - the call that is open in it: what it calls from within is the same work, unless a message of
 //     another request came in between,
 //   - what its sender was at when it sent: its own request, its open call, its latest call under
@@ -142,9 +143,27 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
     return index;
 }
 
+// The request of a call for which its process has taken a message of a request that is known for
+// sure.
+static uint32_t of_hop(struct tracker *t, const struct process *p, const struct tracker_call *call,
+                       uint16_t tier, uint32_t index) {
+    if (index == SLAB_NONE) {
+        stale_count(t, tier, call->token);
+    } else if (request_at(t, index)->token != call->token &&
+               request_find(t, call->token) != index) {
+        recredit(t, p, index, call->token);
+    }
+    return index;
+}
+
 // The request of a call of which nothing in its own process tells.
 static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call,
                         uint16_t tier) {
+    uint32_t known;
+    p->sure = p->hop != 0 && hop_known(t, p, call, &known);
+    if (p->sure) {
+        return of_hop(t, p, call, tier, known);
+    }
     struct process *from = call->from == call->pid ? p : process_find(t, call->from);
     uint32_t labelled = request_find(t, call->token);
     bool fits = labelled != MAP_NONE && label_fits(t, p, from, call, labelled);
@@ -215,6 +234,10 @@ static uint32_t of_open_call(struct tracker *t, struct process *p, const struct 
     if (!t->markers && request_find(t, call->token) == MAP_NONE && !closed_lately(t, call->token)) {
         return request_for(t, call->token, call->time, tier);
     }
+    uint32_t known;
+    if (p->hop != 0 && hop_known(t, p, call, &known) && known == inside) {
+        return of_hop(t, p, call, tier, inside);
+    }
     // what has no return value may have been left in silence, by an exception: then it is over
     if (top->caller != 0 || !answered_inside(t, p, call, tier)) {
         // the next turn of a loop, or the same tier from within
@@ -242,11 +265,13 @@ static uint32_t of_process(struct tracker *t, struct process *p, const struct tr
         p->said = 0; // a message has brought another one
     }
     if (p->said != 0 && has_said(t, p, call->time)) {
+        p->sure = true;
         return of_word(t, p, call, tier);
     }
     uint32_t begun = p->begun == SLAB_NONE ? SLAB_NONE : begun_here(t, p, call->time);
     const struct call *top = p->top == SLAB_NONE ? NULL : call_at(t, p->top);
     if (begun != SLAB_NONE) {
+        p->sure = true;
         if (top && top->request != begun && same_request(t, top->request, begun) &&
             alive(t, top->request, top->generation)) {
             // a piece that is to be joined to it, and this call with the one below it

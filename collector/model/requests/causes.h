@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files that tell whose work a call is have of each other: lent_labels.c, work.c,
-// children.c, forgotten.c, senders.c, ahead.c, pieces.c and causes.c, each of which uses those
-// before it.
+// hops.c, children.c, forgotten.c, senders.c, ahead.c, pieces.c and causes.c, each of which uses
+// those before it.
 #pragma once
 
 #include "tracker.h"
@@ -97,6 +97,13 @@ bool worked_for(const struct tracker *t, uint32_t index, uint64_t pid, uint64_t 
 // A piece is joined to a request: what it spawned under another one's label are that one's
 // children.
 void children_move(struct tracker *t, const struct request *piece, uint32_t index);
+
+// -- hops.c ---------------------------------------------------------------------------------------
+
+// Whether the message that a process works at is known, by the token of a call, and its request for
+// sure: *request, SLAB_NONE when that is closed.
+bool hop_known(const struct tracker *t, const struct process *p, const struct tracker_call *call,
+               uint32_t *request);
 
 // -- forgotten.c ----------------------------------------------------------------------------------
 

@@ -173,6 +173,9 @@ void tracker_spawned(struct tracker *t, uint64_t pid, uint64_t child) {
             if (request_at(t, call->request)->token != p->label || is_piece(t, call->request)) {
                 cause_child(t, p, call->request, spawn);
             }
+            if (child != 0) {
+                hop_spawned(t, p, child, spawn->start, call->request);
+            }
         }
         p->clock = clock_spawned(p->clock);
         pop(t, p);

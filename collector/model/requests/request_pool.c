@@ -25,9 +25,11 @@ struct request_pool *request_pool_new(void) {
     p->places = malloc(RECORDS * sizeof *p->places);
     p->closed = calloc(LIMIT_CLOSED_TOKENS, sizeof *p->closed);
     p->episodes = calloc(LIMIT_EPISODES, sizeof *p->episodes);
+    p->hops = calloc(LIMIT_HOPS, sizeof *p->hops);
     p->lent = calloc(LIMIT_LENT_LABELS, sizeof *p->lent);
     p->forgotten = calloc(LIMIT_FORGOTTEN_PROCESSES, sizeof *p->forgotten);
-    if (!p->tree || !p->places || !p->closed || !p->episodes || !p->lent || !p->forgotten) {
+    if (!p->tree || !p->places || !p->closed || !p->episodes || !p->hops || !p->lent ||
+        !p->forgotten) {
         request_pool_free(p);
         return NULL;
     }
@@ -46,6 +48,7 @@ void request_pool_free(struct request_pool *p) {
         free(p->places);
         free(p->closed);
         free(p->episodes);
+        free(p->hops);
         free(p->lent);
         free(p->forgotten);
         free(p);

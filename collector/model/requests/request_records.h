@@ -195,9 +195,12 @@ struct process {
     // the highest serial of what it is known to have sent there before it got another message; 0:
     // of nothing
     uint64_t sent;
-    uint8_t last_event; // enum last_event
-    bool said_within;   // it says so whatever its calls show
-    bool after_entry;   // its latest episode is that of an entry's call, which it has made
+    uint32_t hop;        // number of its latest, 0: none
+    uint32_t hop_called; // of the one at which it made its latest call that looked for one
+    uint8_t last_event;  // enum last_event
+    bool sure;           // nothing else can be the request of its latest call
+    bool said_within;    // it says so whatever its calls show
+    bool after_entry;    // its latest episode is that of an entry's call, which it has made
 };
 
 // A stretch of time for which a process was at one request: from the first of its open calls, or
@@ -212,6 +215,22 @@ struct episode {
     uint32_t before; // number of the episode of this process before it, 0: none
     // the process has begun that request itself: it is that of an entry's call, or ended by a mark
     bool own;
+};
+
+// A message that a process has taken (hops.c), or its spawn.
+struct hop {
+    int64_t time;
+    uint64_t label;
+    uint64_t got;                 // its serial
+    uint64_t from;                // who has sent it; of a spawn the parent
+    uint32_t request, generation; // that the process is at from then on; SLAB_NONE: not known
+    uint32_t before;              // number of the hop of this process before it, 0: none
+    uint32_t cause;               // of the sender's at which it was sent, 0: none
+    uint32_t losses;              // the tracker's then
+    bool sure : 1;                // nothing else can be the request
+    bool same : 1;                // that is the message's
+    bool spawned : 1;             // that brought its process into the world
+    bool spawns : 1;              // its process has spawned another one at the hop before
 };
 
 // A label that a process has shown while it worked for another request.
@@ -242,8 +261,10 @@ struct request_pool {
     // set is within a cache line.
     uint64_t *closed;
     struct episode *episodes; // of all nodes: LIMIT_EPISODES, each at the place that its number has
+    struct hop *hops;         // of all nodes: LIMIT_HOPS, each at the place that its number has
     struct lent *lent;        // of all nodes: LIMIT_LENT_LABELS, in sets as those of `closed`
     uint32_t episode_count;   // the number of the latest
+    uint32_t hop_count;       // likewise
     struct forgotten *forgotten; // of all nodes: LIMIT_FORGOTTEN_PROCESSES, in sets as well
     uint32_t overlooked; // episode_count when one of them made room that had an episode still there
     uint32_t nodes_made;

@@ -76,6 +76,7 @@ struct tracker {
     bool lends;            // labels were seen to be lent,
     int64_t lent_at;       // and when they were last, with no loss that may have made it seem so
     bool blind;            // calls came whose returns have no values
+    bool takes;            // messages that processes take are told
     bool forgets;          // processes were forgotten, as there were so many
     struct gap gaps[GAPS]; // in the order of time; the first stands for all before it
     uint32_t gap_count;
@@ -179,6 +180,13 @@ void cause_stale(struct tracker *t, uint32_t index, bool complete);
 // one's, or the other way round. Looks once more at calls that overtook the lending of its label:
 // the other request of such a call is hurt here, too.
 bool cause_doubtful(struct tracker *t, const struct request *r);
+// A process has spawned another one for a request.
+void hop_spawned(struct tracker *t, struct process *parent, uint64_t child, int64_t time,
+                 uint32_t request);
+// Who has asked for a call of a request: its token's sender, or the one that this had asked by way
+// of processes that made no calls for it.
+uint64_t hop_asker(struct tracker *t, struct process *p, const struct tracker_call *call,
+                   uint32_t request);
 // Looks again at the calls that went by their label ahead of their senders' messages, and whose
 // senders' messages have come by now.
 void ahead_settle(struct tracker *t, int64_t now);

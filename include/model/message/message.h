@@ -93,6 +93,9 @@ struct message {
     // the serial of the message that the sender had got last when it sent this; 0: none. Both up to
     // MESSAGE_LAST_SERIAL
     uint64_t previous;
+    // The same however high they are, in 64 bits. Only the native tracer tells them.
+    uint64_t full_serial;
+    uint64_t full_previous;
     struct slice note; // of a return: the value, empty where it did not come
     uint64_t spawned;  // comparable with pid
     // what a reader has learned about this kind of event and function; NULL: nothing

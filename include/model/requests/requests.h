@@ -152,6 +152,9 @@ struct tracker_call {
     uint64_t from;
     uint64_t serial;   // of the token, and
     uint64_t previous; // the last that its sender had got (message.h); 0: not known
+    // both as long as they are, where it is a native tracer that tells: these are only compared
+    uint64_t full_serial;
+    uint64_t full_previous;
     int64_t time;
     uint16_t tier;     // ignored by tracker_begin and tracker_spawn
     uint32_t function; // a hash of the function called and, where its return comes without a value,
@@ -181,6 +184,11 @@ enum tracker_pause { PAUSE_GC, PAUSE_OFF_CPU };
 // off_cpu.
 void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, bool begins,
                    int64_t time);
+
+// A process takes a message with such a token out of its mailbox; tier, function and caller are
+// ignored. Where each one is told, what they bring is known also through processes that make no
+// calls.
+void tracker_taken(struct tracker *t, const struct tracker_call *call);
 
 // A call of a tier that is an entry, under a token that its process got for it. It begins a
 // request, which ends with its return. Inside of such a call, in the same process, it is a call

@@ -11,6 +11,7 @@
 %%   {ask, Program}                          in such a program: the worker runs it
 %%   {cached, Lender, Key, Inside, Program}  a key's first one runs the program, the others wait for
 %%                                           that
+%%   taken                       whether the stream tells the messages that processes take
 %%   {own, Program}                          a helper of the process' own runs the program
 %%
 %% A plan is of one of these kinds:
@@ -41,6 +42,7 @@ random(Kind, Requests) ->
     put(kind, Kind),
     put(begins, pick([[apply], [entry], [apply, entry]])),
     model_plan:use_tiers(none),
+    Taken = taken(),
     #{
         truth => causes,
         kind => Kind,
@@ -53,9 +55,24 @@ random(Kind, Requests) ->
         sched => chance(30),
         none => false,
         quiet => chance(50),
-        disorder => pick([0, 20000, ?DISORDER, ?DISORDER]),
-        batch => pick([1, 1, 7])
+        taken => Taken,
+        disorder =>
+            case Taken of
+                true -> 0;
+                false -> pick([0, 20000, ?DISORDER, ?DISORDER])
+            end,
+        batch =>
+            case Taken of
+                true -> native;
+                false -> pick([1, 1, 7])
+            end
     }.
+
+taken() ->
+    case os:getenv("KPROF_MODEL_TAKEN") of
+        false -> chance(50);
+        Text -> Text =:= "yes"
+    end.
 
 %% From none to six wait for each worker at a time.
 scenes(Next, Most, _) when Next > Most -> [];

@@ -22,7 +22,8 @@
 %% an evident plan have not even those that ended in time.
 -spec lines(map(), map(), map(), map(), map(), [atom()]) ->
     {[iodata()], {non_neg_integer(), non_neg_integer(), non_neg_integer()}}.
-lines(#{kind := Kind}, Spans, Requests, Rows, Verdicts, Features) ->
+lines(#{kind := Kind} = Plan, Spans, Requests, Rows, Verdicts, Features0) ->
+    Features = [taken || maps:get(taken, Plan, false)] ++ Features0,
     ByRequest = maps:groups_from_list(fun(#span{req = Id}) -> Id end, maps:values(Spans)),
     Named = maps:from_list([
         {atom_to_binary(I), R}
@@ -63,35 +64,46 @@ request(Identity, Named, ByRequest, Stored, Features) ->
 
 %% late: only what ran behind its end is not so.
 same(Identity, Truth, Stored, Features) ->
-    case model_check:same(Identity, own(Truth), own(Stored), Features) of
+    case model_check:same(Identity, own(Truth, Features), own(Stored, Features), Features) of
         [] ->
             right;
         [Line | _] ->
-            case model_check:same(Identity, in_time(Truth), in_time(Stored), Features) of
+            case model_check:same(
+                    Identity, in_time(Truth, Features), in_time(Stored, Features), Features
+                ) of
                 [] -> {late, Line};
                 [Worse | _] -> {wrong, Worse}
             end
     end.
 
 %% Calls, errors, and how long they took.
-own(Rows) ->
+own(Rows, Features) ->
     tiers(
         fun({Of, Calls, Errors, Async, Total, _, Late, _, _, _, _, Min, Max}) ->
-            {Of, Calls, Errors, Async, Total, 0, Late, 0, 0, 0, 0, Min, Max}
+            {Of, Calls, Errors, Async, total(Total, Features), 0, Late, 0, 0, 0, 0, Min, Max}
         end,
         Rows
     ).
 
-in_time(Rows) ->
+in_time(Rows, Features) ->
     maps:filter(
         fun(_, Numbers) -> element(2, Numbers) > 0 end,
         tiers(
             fun({_, Calls, _, Async, Total, _, _, _, _, _, _, _, _}) ->
-                {0, Calls - Async, 0, 0, Total, 0, 0, 0, 0, 0, 0, 0, 0}
+                {0, Calls - Async, 0, 0, total(Total, Features), 0, 0, 0, 0, 0, 0, 0, 0}
             end,
             Rows
         )
     ).
+
+%% Of calls below one of the same tier only the outermost counts. Which these are depends on what is
+%% known of the processes between them: the truth takes those without calls for nobody's, and with
+%% messages that are taken the collector does not.
+total(Total, Features) ->
+    case lists:member(taken, Features) of
+        true -> 0;
+        false -> Total
+    end.
 
 tiers(Fun, Rows) ->
     maps:from_list([{{tier, Tier}, Fun(Numbers)} || {{tier, Tier}, Numbers} <- maps:to_list(Rows)]).

@@ -168,7 +168,7 @@ step(#proc{k = [], server = true, mbox = []} = P, W) ->
     put_proc(P1#proc{state = idle}, W1);
 step(#proc{k = [], server = true, mbox = [Message | Rest]} = P, W) ->
     {P1, W1} = in(P, W),
-    goes_on(0, take(Message, P1#proc{mbox = Rest}), W1);
+    goes_on(0, take(Message, P1#proc{mbox = Rest}), taken(element(2, Message), P1, W1));
 step(#proc{k = []} = P, W) ->
     exits(P, W);
 step(#proc{k = [Op | K]} = P, W) ->
@@ -238,7 +238,9 @@ op(
     W
 ) ->
     #proc{k = Inner} = P1 = take(Message, P#proc{mbox = Rest, k = []}),
-    goes_on(100, P1#proc{k = Inner ++ [{cause, Cause} | K]}, W);
+    goes_on(
+        100, P1#proc{k = Inner ++ [{cause, Cause} | K]}, taken(element(2, Message), P, W)
+    );
 op(serve, P, W) ->
     goes_on(0, P, W);
 op({cause, Cause}, P, W) ->
@@ -309,6 +311,12 @@ op({own, Body}, #proc{helper = none} = P, W) ->
     op({own, Body}, P#proc{helper = Helper}, W2);
 op({own, Body}, #proc{helper = Helper} = P, W) ->
     gather([{{proc, Helper}, Body}], P, W).
+
+%% What the native tracer tells of that.
+taken(#token{} = Token, P, #world{plan = #{taken := true}} = W) ->
+    element(2, emit(P, taken, [], [token(P#proc{token = Token})], W));
+taken(_, _, W) ->
+    W.
 
 %% A server takes a message, and catches what its work raises.
 take({timer, Body}, #proc{k = K} = P) ->
@@ -723,7 +731,8 @@ take_replies(#proc{mbox = Mbox} = P, Missing, W) ->
         false ->
             put_proc(P, W);
         {value, {reply, Token, _, Worker}, Rest} ->
-            {P1, W1} = in(P, W),
+            {P1, W0} = in(P, W),
+            W1 = taken(Token, P1, W0),
             P2 = answered(Worker, receives(Token, P1#proc{mbox = Rest})),
             case Missing of
                 1 ->

@@ -78,6 +78,8 @@ encode(_, []) ->
     [];
 encode(Batch, [{lost, Events} | Rest]) ->
     [<<1, (length(Events)):32>> | encode(Batch, Rest)];
+encode(native, [#event{term = Term} | Rest]) ->
+    [block(Term) | encode(native, Rest)];
 encode(1, [#event{term = Term} | Rest]) ->
     [frame(Term) | encode(1, Rest)];
 % as a tracer process sends them
@@ -87,6 +89,58 @@ encode(Batch, Items) ->
 
 batch(N, [#event{term = Term} | Rest], Terms) when N > 0 -> batch(N - 1, Rest, [Term | Terms]);
 batch(_, Rest, Terms) -> {lists:reverse(Terms), Rest}.
+
+%% As the native tracer tells a call and a message that is taken: a block of one record
+%% (include/model/message/native.h). Other messages say the same as the trace port's.
+block({trace_ts, Pid, taken, {_, _, _, From, _} = Token, Time}) ->
+    block(Pid, Time, [process(From), head(16#1d, Token), 0, 0, token(Token), 15]);
+block({trace_ts, Pid, call, {M, F, A}, Note, Time}) when is_tuple(element(1, Note)) ->
+    [{_, _, _, From, _} = Token | Rest] = tuple_to_list(Note),
+    Terms = [encoded(Term) || Term <- Rest],
+    block(Pid, Time, [
+        process(From),
+        [0, A, encoded(M), encoded(F)],
+        [head(16#53, Token), 0, 0, 0, token(Token)],
+        [number(iolist_size(Terms)), length(Terms), Terms, 15]
+    ]);
+block(Term) ->
+    frame(Term).
+
+block(Pid, Time, Records) ->
+    Block = [<<1, 0>>, encoded(node(Pid)), <<Time:64/little>>, process(Pid), Records],
+    [<<2, (iolist_size(Block)):32>>, Block].
+
+process(Pid) -> [1, number(id(Pid))].
+
+head(Kind, {_, Label, _, _, _}) when is_integer(Label) -> Kind;
+head(Kind, _) -> Kind bor 16#80.
+
+%% Its process is the second that is told.
+token({_, Label, Serial, _, Heard}) ->
+    [label(Label), number(word(Serial)), 2, number(word(Heard))].
+
+label(Label) when is_integer(Label) ->
+    number(signed(Label));
+label(Label) ->
+    Term = encoded(Label),
+    [number(byte_size(Term)), Term].
+
+encoded(Term) ->
+    <<131, Bytes/binary>> = term_to_binary(Term),
+    Bytes.
+
+id(Pid) ->
+    Bytes = term_to_binary(Pid),
+    <<Id:32, _:64>> = binary:part(Bytes, byte_size(Bytes), -12),
+    Id.
+
+word(N) -> N band 16#ffffffffffffffff.
+
+signed(N) when N < 0 -> -2 * N - 1;
+signed(N) -> 2 * N.
+
+number(N) when N < 128 -> [N];
+number(N) -> [128 + N rem 128 | number(N div 128)].
 
 frame(Term) ->
     Bytes = term_to_binary(Term),

@@ -893,8 +893,65 @@ static void begun_while_said(void **state) {
         0, 0);
 }
 
+// Messages that are told as taken: D, which makes no calls, works for who has asked it, and what V
+// does for D is that one's.
+static void through_the_dark(void **state) {
+    (void)state;
+    check(
+        "enter 1 A a 0; take 1 D 1 A 1; take 1 V 2 D 2 1; call 1 V d 3 D 2 1; ret V d 4; ret A a 9",
+        "complete 0..9 self 0: Aa 0..9 self 5, >Vd 3..4 self 1 wait 3;", 0, 0);
+    // B has its worker D from P, under the label of A, which has given it back
+    const char *pool =
+        "enter 1 A a 0; enter 2 B a 1; take 2 P 2 B 1; take 1 P 3 A 1; take 1 B 4 P 4 1; ";
+    const char *work = "take 1 D 5 B 5 4; take 1 V 6 D 6 5; call 1 V d 6 D 6 5; ret V d 7; ";
+    const char *expected =
+        "complete 1..8 self 0: Ba 1..8 self 1, >Vd 6..7 self 1 wait 5;complete 0..9 self 0: Aa 0..9 self 9;";
+    char commands[600];
+    snprintf(commands, sizeof commands, "%s%sret B a 8; ret A a 9", pool, work);
+    check(commands, expected, 1, 0);
+    // the same when A has asked D, too, before and behind that
+    snprintf(commands, sizeof commands,
+             "%stake 1 D 2.5 A 0; %stake 1 D 7.5 A 20; ret B a 8; ret A a 9", pool, work);
+    check(commands, expected, 1, 0);
+}
+
+// H, which has begun no request and makes no calls, waits for its worker itself: nobody can tell
+// whether what it gets under A's label is that, or new work.
+static void answer_or_new_work(void **state) {
+    (void)state;
+    const char *begin = "enter 1 A a 0; enter 2 B a 1; call 1 X c 0.2 A 0; ret X c 0.3; "
+                        "take 2 H 1.5 B 1; ";
+    const char *end = "take 1 V 6 H 6 4; call 1 V d 6 H 6 4; ret V d 7; ret B a 8; ret A a 9";
+    // it has asked P, and its next message is of P
+    struct script *s = script_new(true, 0);
+    script_run(s, begin);
+    script_run(s, "take 2 P 2 H 2 1; take 1 P 3 A 1; take 1 H 4 P 4 1;");
+    script_run(s, end);
+    script_run(s, "now 60000");
+    assert_int_equal(s->counts.recredited_calls, 0);
+    script_free(s);
+    // it has asked nobody
+    finishes_with(begin, "take 1 P 3 A 1; take 1 H 4 P 4 1;", end,
+                  "complete 1..8 self 0: Ba 1..8 self 7;"
+                  "complete 0..9 self 0: Aa 0..9 self 2, >Xc 0.2..0.3 self 0.1 wait 0.2, "
+                  ">Vd 6..7 self 1 wait 5.7;");
+}
+
+// What a spawned child that makes no calls asks for is its parent's, whatever the label.
+static void child_in_the_dark(void **state) {
+    (void)state;
+    check(
+        "enter 1 A a 0; enter 2 B a 1; take 1 B 2 A 1; spawn 1 B C 3; take 1 V 4 C 34 33; "
+        "call 1 V d 5 C 34 33; ret V d 6; ret B a 8; ret A a 9",
+        "complete 1..8 self 0: Ba 1..8 self 4, >Vd 5..6 self 1 wait 2;complete 0..9 self 0: Aa 0..9 self 9;",
+        2, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(through_the_dark),
+        cmocka_unit_test(answer_or_new_work),
+        cmocka_unit_test(child_in_the_dark),
         cmocka_unit_test(lent_worker),
         cmocka_unit_test(hops),
         cmocka_unit_test(overtaken),

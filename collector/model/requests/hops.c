@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hops: messages with a token that processes take out of their mailboxes. The native tracer tells
+// each of them, so that what a process works at is known without any call of its own.
+//
+// A message was sent at what its sender was at then. That is told by the message: `previous` is the
+// serial of what its sender had taken last, and so names the sender's hop. Before its first one it
+// was at what it was spawned for, or at the request that it has begun under that label.
+//
+// Who takes a message that belongs to another request than what it is at either has the answer
+// that it waited for, under the label of the one who gave it, and goes on; or has got new work. The
+// first is so in the request that it has begun, and in that of the call that is open in it if the
+// message is of the same one. With neither, it has new work unless it may wait for an answer of
+// that sender: whoever has asked a process leaves a hop there. Where that is so nobody can tell:
+// the hop is not sure, and the other rules (causes.c) decide.
+//
+// A hop that was lost is missed by its serial: what hangs on it is not sure.
+#include "causes.h"
+
+enum {
+    UNSURE = 8 // requests of which a process may be at one
+};
+
+static const struct hop *hop_at(const struct tracker *t, uint32_t number) {
+    bool there = number != 0 && t->pool->hop_count - number < LIMIT_HOPS;
+    return there ? &t->pool->hops[number % LIMIT_HOPS] : NULL;
+}
+
+// The request of a hop, SLAB_NONE when it is no longer there.
+static uint32_t hop_request(const struct tracker *t, const struct hop *h) {
+    return work_settled(t, h->request, h->generation);
+}
+
+// Puts a hop behind the others of a process, with the request that it is at.
+static void hop_add(struct tracker *t, struct process *p, const struct hop *hop, uint32_t request) {
+    struct request_pool *pool = t->pool;
+    pool->hop_count += pool->hop_count == UINT32_MAX ? 2 : 1; // 0 is none
+    struct hop *h = &pool->hops[pool->hop_count % LIMIT_HOPS];
+    *h = *hop;
+    h->request = request;
+    h->generation = request == SLAB_NONE ? 0 : request_at(t, request)->generation;
+    h->losses = t->losses;
+    h->before = p->hop;
+    p->hop = pool->hop_count;
+}
+
+// Whether a message that tells this of what its sender had got last can have been sent at a hop. A
+// spawn makes that a number that looks like one (tracker.h).
+static bool is_sent_at(const struct hop *h, const struct tracker_call *call) {
+    return h->label == call->token && h->time <= call->time &&
+           (h->spawned ||
+            (h->spawns ? clock_is_spawned(call->full_previous) : h->got == call->full_previous));
+}
+
+// The number of the first hop, from this one back, that a message can have been sent at; 0: none.
+static uint32_t hop_sent(const struct tracker *t, uint32_t number,
+                         const struct tracker_call *call) {
+    const struct hop *h = hop_at(t, number);
+    int n = 0;
+    while (h && n < LOOKED_BACK && !is_sent_at(h, call)) {
+        number = h->before;
+        h = hop_at(t, number);
+        n++;
+    }
+    return h && n < LOOKED_BACK ? number : 0;
+}
+
+// Whether it can have been sent at another hop before that for another request: two messages under
+// a lent label may have the same serial.
+static bool is_either(const struct tracker *t, const struct hop *at,
+                      const struct tracker_call *call) {
+    uint32_t number = lent_find(t, call->token) ? hop_sent(t, at->before, call) : 0;
+    for (int n = 0; number != 0 && n < LOOKED_BACK; n++) {
+        const struct hop *h = hop_at(t, number);
+        if (!h->sure || hop_request(t, h) != hop_request(t, at)) {
+            return true;
+        }
+        number = hop_sent(t, h->before, call);
+    }
+    return false;
+}
+
+// The request that a message was sent for, SLAB_NONE: not known for sure. Its sender's hop: *cause,
+// 0: it was at none.
+static uint32_t sent_for(struct tracker *t, const struct tracker_call *call, uint32_t *cause) {
+    const struct process *from = process_find(t, call->from);
+    uint32_t known = request_find(t, call->token), labelled = known == MAP_NONE ? SLAB_NONE : known;
+    *cause = 0;
+    if (!from) {
+        return SLAB_NONE;
+    }
+    if (from->said != 0 && has_said(t, from, call->time)) {
+        return from->said == call->token ? labelled : SLAB_NONE;
+    }
+    uint32_t number = hop_sent(t, from->hop, call);
+    if (number != 0) {
+        const struct hop *h = hop_at(t, number);
+        *cause = number;
+        return h->sure && !is_either(t, h, call) ? hop_request(t, h) : SLAB_NONE;
+    }
+    // it may have got its label back while it is at its next one
+    uint32_t begun = begun_here(t, from, call->time);
+    bool own = labelled != SLAB_NONE && begun_by(request_at(t, labelled), call->from) &&
+               (begun == labelled || begun == SLAB_NONE);
+    return own ? labelled : SLAB_NONE;
+}
+
+// What a process may be at: requests of its hops since a time.
+struct may_be {
+    int64_t since;
+    uint32_t requests[UNSURE];
+    uint32_t count;
+};
+
+enum asked { ASKED_NOT, ASKED, ASKED_PERHAPS };
+
+static bool is_one_of(const struct may_be *m, uint32_t request) {
+    uint32_t i = 0;
+    while (i < m->count && m->requests[i] != request) {
+        i++;
+    }
+    return i < m->count;
+}
+
+// Whether a process, or somebody for it, has asked the one who has sent this. Only those hops of
+// that one are looked at that are unlike an answer.
+static enum asked has_asked(struct tracker *t, const struct process *p,
+                            const struct tracker_call *call, const struct may_be *m) {
+    const struct process *from = process_find(t, call->from);
+    bool own = from && begun_here(t, from, call->time) != SLAB_NONE;
+    uint32_t number = from ? from->hop : 0;
+    for (int n = 0; number != 0 && n < LOOKED_BACK; n++) {
+        const struct hop *h = hop_at(t, number);
+        if (!h) {
+            return ASKED_PERHAPS;
+        }
+        if (h->time < m->since) {
+            return ASKED_NOT;
+        }
+        if (h->from == p->pid || (!own && m->count > 0 && is_one_of(m, hop_request(t, h)))) {
+            return ASKED;
+        }
+        number = h->before;
+    }
+    return number == 0 ? ASKED_NOT : ASKED_PERHAPS;
+}
+
+// Whether a process in which nothing is open does not wait for an answer of the one who has sent it
+// a message for another request than what it is at: then that is new work. What it was at before
+// the last hop that is sure, it is at no longer.
+static bool is_new_work(struct tracker *t, const struct process *p,
+                        const struct tracker_call *call) {
+    struct may_be m = {.since = INT64_MIN};
+    uint32_t number = p->hop;
+    for (int n = 0; number != 0; n++) {
+        const struct hop *h = hop_at(t, number);
+        if (!h || n == LOOKED_BACK) {
+            return false;
+        }
+        uint32_t request = hop_request(t, h);
+        bool over = h->request != SLAB_NONE && request == SLAB_NONE;
+        // which does not wait for itself
+        bool asker = h->sure && !h->spawned && h->from == call->from;
+        if (h->losses != t->losses) {
+            return over && m.count == 0;
+        }
+        if (!over && request != SLAB_NONE && !asker && !is_one_of(&m, request)) {
+            if (m.count == UNSURE) {
+                return false;
+            }
+            m.requests[m.count++] = request;
+        }
+        m.since = h->time;
+        if (h->sure) {
+            if ((over || asker) && n == 0) {
+                return true;
+            }
+            break;
+        }
+        number = h->before;
+    }
+    return has_asked(t, p, call, &m) == ASKED_NOT;
+}
+
+// The request that a process is at when it has taken a message for `index`, as far as is known for
+// sure.
+static uint32_t goes_to(struct tracker *t, const struct process *p, const struct tracker_call *call,
+                        uint32_t index, bool *sure) {
+    uint32_t begun = begun_here(t, p, call->time);
+    *sure = true;
+    if (p->said != 0 && has_said(t, p, call->time)) {
+        uint32_t known = request_find(t, p->said);
+        *sure = known != MAP_NONE && (p->said_within || p->said == call->token);
+        return *sure ? known : index;
+    }
+    if (begun != SLAB_NONE) {
+        return begun;
+    }
+    uint32_t i = p->top;
+    while (i != SLAB_NONE && (call_at(t, i)->tier == RECORD_SPAWN ||
+                              !alive(t, call_at(t, i)->request, call_at(t, i)->generation))) {
+        i = call_at(t, i)->below;
+    }
+    if (i != SLAB_NONE) {
+        // from within that call it is the answer that it waits for
+        uint32_t inside = call_at(t, i)->request;
+        struct may_be m = {span_of(t, call_at(t, i))->start, {inside}, 1};
+        *sure =
+            index != SLAB_NONE &&
+            (inside == index || (call_at(t, i)->caller == 0 && has_asked(t, p, call, &m) == ASKED));
+        return inside;
+    }
+    const struct hop *at = hop_at(t, p->hop);
+    bool same = at && at->sure && index != SLAB_NONE && hop_request(t, at) == index;
+    *sure = index != SLAB_NONE && p->begun_open == 0 && (same || is_new_work(t, p, call));
+    return index;
+}
+
+// A process that calls may come to need the room that those have which only take messages.
+static struct process *process_of_hop(struct tracker *t, uint64_t pid, int64_t time) {
+    struct process *p = process_find(t, pid);
+    bool room = t->pool->processes.used < LIMIT_PROCESSES / 2;
+    return p || !room ? p : process_new(t, pid, time);
+}
+
+void tracker_taken(struct tracker *t, const struct tracker_call *call) {
+    struct process *p = process_of_hop(t, call->pid, call->time);
+    t->takes = true;
+    if (!p) {
+        return;
+    }
+    process_acts(t, p, call->time);
+    struct hop hop = {
+        .time = call->time, .label = call->token, .got = call->full_serial, .from = call->from};
+    bool sure;
+    uint32_t index = sent_for(t, call, &hop.cause);
+    uint32_t request = goes_to(t, p, call, index, &sure);
+    hop.sure = sure;
+    hop.same = request == index;
+    hop_add(t, p, &hop, request);
+}
+
+// Its further messages tell nothing of the one that it had taken before.
+static void hop_spawns(struct tracker *t, struct process *p, int64_t time, uint32_t request) {
+    const struct hop *at = hop_at(t, p->hop);
+    struct hop hop = at ? *at : (struct hop){.time = time, .same = true};
+    hop.label = p->label;
+    hop.spawned = false;
+    hop.spawns = true;
+    hop.sure = p->sure;
+    hop_add(t, p, &hop, request);
+}
+
+void hop_spawned(struct tracker *t, struct process *parent, uint64_t child, int64_t time,
+                 uint32_t request) {
+    struct process *p = t->takes && parent->sure ? process_of_hop(t, child, time) : NULL;
+    if (t->takes) {
+        hop_spawns(t, parent, time, request);
+    }
+    if (p && p->hop == 0) {
+        hop_add(t, p,
+                &(struct hop){.time = time,
+                              .label = parent->label,
+                              .from = parent->pid,
+                              .sure = true,
+                              .spawned = true},
+                request);
+    }
+}
+
+// The hop that a process is at when it makes a call; NULL when its token says something else.
+static const struct hop *hop_of_call(const struct tracker *t, const struct process *p,
+                                     const struct tracker_call *call) {
+    const struct hop *h = hop_at(t, p->hop);
+    if (!h || h->spawned || h->label != call->token) {
+        return NULL;
+    }
+    // when it has sent something since, the token is its own
+    bool it = call->from == p->pid ? (h->spawns ? clock_is_spawned(call->full_previous)
+                                                : call->full_previous == h->got)
+                                   : call->from == h->from && call->full_serial == h->got;
+    return it ? h : NULL;
+}
+
+bool hop_known(const struct tracker *t, const struct process *p, const struct tracker_call *call,
+               uint32_t *request) {
+    const struct hop *h = hop_of_call(t, p, call);
+    *request = h ? hop_request(t, h) : SLAB_NONE;
+    return h && h->sure;
+}
+
+uint64_t hop_asker(struct tracker *t, struct process *p, const struct tracker_call *call,
+                   uint32_t request) {
+    enum { DEEPEST = 16 };
+    const struct hop *h = hop_of_call(t, p, call);
+    bool again = p->hop_called == p->hop;
+    if (!h || !h->sure || !h->same || (again && call->from == p->pid)) {
+        return call->from;
+    }
+    p->hop_called = p->hop;
+    for (int n = 0; n < DEEPEST; n++) {
+        const struct process *from = process_find(t, h->from);
+        const struct hop *before = hop_at(t, h->cause);
+        bool at_it = from && from->work == request &&
+                     from->work_generation == request_at(t, request)->generation;
+        if (at_it || !before || before->spawned || !before->sure || !before->same ||
+            begun_by(request_at(t, request), h->from)) {
+            break;
+        }
+        h = before;
+    }
+    return h->from;
+}
