@@ -10,7 +10,7 @@
 -export([called/1, failing/0]).
 -export([adds_up/1, times/1, dropped/1, owner_dies/1, full/1, readers/1]).
 -export([taken/1, taken_while_it_goes/1]).
--export([folder/1, damaged/1, traces/1, instead/1]).
+-export([folder/1, damaged/1, traces/1, others_messages/1, instead/1]).
 
 native_test_() ->
     [
@@ -27,6 +27,7 @@ native_test_() ->
             {"the library goes through a private folder", folder},
             {"a damaged library", damaged},
             {"a trace of requests", traces},
+            {"the system tracer is somebody else", others_messages},
             {"a port instead", instead}
         ]
     ].
@@ -169,6 +170,7 @@ owner_dies(_) ->
     Self = self(),
     Owner = spawn(fun() ->
         {Tracer, State} = open(),
+        true = kprof_tracer:take_messages(Tracer),
         ok = trace(Tracer),
         Self ! {State, kprof_tracer:keeper(Tracer)},
         receive
@@ -180,11 +182,13 @@ owner_dies(_) ->
             Told -> Told
         end,
     work(1, 10),
+    ?assertEqual({kprof_native, State}, seq_trace:get_system_tracer()),
     Ref = erlang:monitor(process, Keeper),
     exit(Owner, kill),
     receive
         {'DOWN', Ref, process, _, Why} -> ?assertEqual(normal, Why)
     end,
+    ?assertEqual(false, seq_trace:get_system_tracer()),
     ?assertError(badarg, kprof_native:read(State)),
     work(1, 10),
     {flags, Flags} = erlang:trace_info(new, flags),
@@ -417,23 +421,27 @@ traces(_) ->
     #{<<"tracer">> := <<"native">>} = kprof_mock_collector:wait_control(
         Mock, <<"trace_started">>
     ),
+    ?assertMatch({kprof_native, _}, seq_trace:get_system_tracer()),
     %% a part of a binary that does not begin at a byte, an empty one, and what is neither
     <<_:3, Odd/binary>> = <<1:3, "begins at a bit">>,
     Names = [undefined, read, Odd, <<>>, {<<"pair">>, <<"of two">>}, 'möglich'],
     [
         begin
             kprof:set_token(lists:nth(N rem length(Names) + 1, Names)),
+            ?assertEqual({'receive', true}, seq_trace:get_token('receive')),
             ?MODULE:called(N),
+            _ = N =:= 50 andalso echoed(100),
             kprof:clear_token()
         end
      || N <- lists:seq(1, 100)
     ],
     ok = kprof:stop_trace(),
+    ?assertEqual(false, seq_trace:get_system_tracer()),
     #{<<"messages">> := Messages, <<"unsent">> := 0} = kprof_mock_collector:wait_control(
         Mock, <<"trace_total">>
     ),
-    %% each has a call and a return of the tier, and the markers'
-    ?assert(Messages >= 400),
+    %% each has a call and a return of the tier, and the markers'; and there and back again
+    ?assert(Messages >= 400 + 200),
     [Stream] = kprof_mock_collector:data(Mock),
     Blocks = blocks(Stream),
     ?assert(byte_size(Blocks) > 1000),
@@ -452,6 +460,62 @@ encoded(Term) when is_binary(Term) -> <<109, (byte_size(Term)):32, Term/binary>>
 encoded(Term) ->
     <<131, Encoded/binary>> = term_to_binary(Term),
     Encoded.
+
+%% So many messages to a process, and back.
+echoed(N) ->
+    Echo = spawn_link(fun echo/0),
+    [
+        begin
+            Echo ! self(),
+            receive
+                Echo -> ok
+            end
+        end
+     || _ <- lists:seq(1, N)
+    ],
+    unlink(Echo),
+    exit(Echo, kill).
+
+echo() ->
+    receive
+        From -> From ! self()
+    end,
+    echo().
+
+%% Who is that stays it, is sent nothing of ours, and a line says so.
+others_messages(_) ->
+    Other = spawn(fun Others() ->
+        receive
+            {count, From} -> From ! element(2, process_info(self(), message_queue_len))
+        end,
+        Others()
+    end),
+    _ = seq_trace:set_system_tracer(Other),
+    Mock = kprof_mock_collector:start(),
+    ok = start(Mock),
+    [Warning] = kprof_life:warnings(),
+    ?assertMatch("does not see which messages processes take, as " ++ _, Warning),
+    kprof:set_token(),
+    ?assertEqual({'receive', false}, seq_trace:get_token('receive')),
+    ?MODULE:called(1),
+    echoed(10),
+    kprof:clear_token(),
+    Other ! {count, self()},
+    receive
+        Count -> ?assertEqual(0, Count)
+    end,
+    ok = kprof:stop_trace(),
+    ?assertEqual(Other, seq_trace:get_system_tracer()),
+    _ = seq_trace:set_system_tracer(false),
+    %% the next trace has it
+    ok = start(Mock),
+    ?assertEqual([], kprof_life:warnings()),
+    ?assertMatch({kprof_native, _}, seq_trace:get_system_tracer()),
+    %% somebody takes it over
+    _ = seq_trace:set_system_tracer(Other),
+    ok = kprof:stop_trace(),
+    ?assertEqual(Other, seq_trace:get_system_tracer()),
+    ok.
 
 wait_unmapped(0) ->
     error(mapped);

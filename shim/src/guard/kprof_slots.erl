@@ -17,6 +17,7 @@
 %%   15       the label of the request that is traced so, 0: none
 %%   16       when the last refusal of such a trace was told, in s
 %%   17       requests seen by the sampler
+%%   18       1 = the tracer is told of messages that processes take
 %%   25       the time in ms up to which such traces are used up
 %%   33       requests that the sampler left out, not yet told to the collector
 %%   49       the time in us up to which forced samples are used up
@@ -54,6 +55,8 @@
     per_second/0,
     set_weighted/2,
     is_weighted/1,
+    set_takes/2,
+    takes/1,
     take_forced/1,
     set_flame_header/2,
     may_flame/1,
@@ -83,6 +86,7 @@
 -define(FULL, 15).
 -define(REFUSED, 16).
 -define(SEEN, 17).
+-define(TAKES, 18).
 -define(FLAMES_UNTIL, 25).
 -define(UNSAMPLED, 33).
 -define(FORCED_UNTIL, 49).
@@ -194,6 +198,16 @@ take_due(Slots, Ahead, Cost, Tries) ->
 
 now_units() ->
     erlang:monotonic_time(microsecond) * ?UNITS.
+
+%% @doc Whether the tracer is told of messages that processes take, where their token says so.
+-spec set_takes(slots(), boolean()) -> ok.
+set_takes(Slots, true) -> atomics:put(Slots, ?TAKES, 1);
+set_takes(Slots, false) -> atomics:put(Slots, ?TAKES, 0).
+
+%% @doc The same, as set.
+-spec takes(slots()) -> boolean().
+takes(Slots) ->
+    atomics:get(Slots, ?TAKES) =:= 1.
 
 %% @doc Whether identities have weights ({@link kprof_sampling}).
 -spec set_weighted(slots(), boolean()) -> ok.

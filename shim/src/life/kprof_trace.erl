@@ -137,6 +137,7 @@ set(
     } = T
 ) ->
     ok = kprof_slots:open(Slots, kprof_slots:new_base()),
+    ok = kprof_slots:set_takes(Slots, kprof_arming:takes(T#trace.arming)),
     Tiers = kprof_tiers:arm(Slots, Sampling, T#trace.tiers),
     ok = kprof_arming:set(Tiers, own(T), T#trace.arming),
     SetAt = erlang:monotonic_time(),

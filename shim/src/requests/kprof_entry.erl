@@ -37,12 +37,14 @@
     flags := [garbage_collection | running],
     returns := none | whole,
     stale => [kprof_slots:label()],
+    takes => boolean(),
     _ => _
 }.
 %% The label bases of the running trace and of earlier ones, the sampling (0: none), what processes
 %% are traced for besides, and whether the entry's return is sent with its value, or told by the
 %% caller's name alone (process flag return_to), as of a tier. stale: labels of requests that are
-%% over, under which an entry begins one as it does under those of earlier traces.
+%% over, under which an entry begins one as it does under those of earlier traces. takes: of messages under
+%% its token the tracer is told when they are taken.
 
 -define(COUNT, 16#fffffff).
 % labels below this are the markers'
@@ -66,9 +68,10 @@ spec(
     Begin = fun(Identity) ->
         [
             done({set_seq_token, label, label(Base)}),
-            not_back(),
-            message([entry | Call(Identity)])
+            not_back()
         ] ++
+            [done({set_seq_token, 'receive', true}) || maps:get(takes, Settings, false)] ++
+            [message([entry | Call(Identity)])] ++
             Return ++
             % from OTP 27 on a killed process ends no call
             [done({trace, [], [exiting | Flags]})]

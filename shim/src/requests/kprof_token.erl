@@ -274,7 +274,7 @@ sample(Slots, OneIn, Identity, Now, Before) ->
 
 begun(Slots, N, Identity, Now, Kind) ->
     Label = label(Slots, N),
-    _ = seq_trace:set_token(label, Label),
+    ok = give(Slots, Label),
     _ = put(?KEY, {Label, 1, Now, Kind}),
     case Kind of
         own -> kprof_mark:request_begin(identity(Identity));
@@ -426,14 +426,20 @@ restore(Slots, Label) ->
         Label ->
             ok;
         undefined ->
-            _ = seq_trace:set_token(label, Label),
-            ok;
+            give(Slots, Label);
         Other ->
             _ =
                 kprof_slots:whose(Slots, Other) =:= foreign orelse
-                    seq_trace:set_token(label, Label),
+                    give(Slots, Label),
             ok
     end.
+
+%% The flag travels with the token, to other nodes, too. Where there is no system tracer it costs
+%% nothing.
+give(Slots, Label) ->
+    _ = seq_trace:set_token(label, Label),
+    _ = kprof_slots:takes(Slots) andalso seq_trace:set_token('receive', true),
+    ok.
 
 %% @doc Takes its token away.
 -spec drop() -> ok.

@@ -14,6 +14,7 @@
     new/1,
     tracer/1,
     kind/1,
+    takes/1,
     warnings/1,
     open/3,
     set/3,
@@ -37,6 +38,8 @@
     % why it is not the native one that was wanted
     instead = none :: none | unicode:chardata(),
     tracer = undefined :: undefined | kprof_tracer:tracer(),
+    % messages that processes take
+    takes = false :: boolean() | {other, term()},
     relay = undefined :: undefined | kprof_relay:relay(),
     % of a port that gets no more messages
     draining = undefined :: undefined | {kprof_tracer:tracer(), kprof_relay:relay()},
@@ -67,8 +70,25 @@ kind(#arming{tracer = Tracer}) ->
         _ -> port
     end.
 
+%% @doc Whether it is told of the messages that processes take ({@link
+%% kprof_tracer:take_messages/1}).
+-spec takes(arming()) -> boolean().
+takes(#arming{takes = Takes}) ->
+    Takes =:= true.
+
 %% @doc A line of text when it does not trace to what was wanted.
 -spec warnings(arming()) -> [string()].
+warnings(#arming{instead = none, takes = {other, Other}}) ->
+    [
+        lists:flatten(
+            io_lib:format(
+                "does not see which messages processes take, as ~0tp is the node's system tracer "
+                "(seq_trace): behind pools, locks and processes without tiers it may be unclear for "
+                "which request they work",
+                [Other]
+            )
+        )
+    ];
 warnings(#arming{instead = none}) ->
     [];
 warnings(#arming{instead = Why}) ->
@@ -111,11 +131,19 @@ instead(Why, A0) ->
 connect(Control, Counted, Tracer, In, A) ->
     case kprof_control:open_data(Control, 0) of
         {ok, Out} ->
-            {ok, A#arming{tracer = Tracer, relay = kprof_relay:start_link(In, Out, Counted)}};
+            Relay = kprof_relay:start_link(In, Out, Counted),
+            {ok, taking(A#arming{tracer = Tracer, relay = Relay})};
         {error, _} = Error ->
             kprof_tracer:close(Tracer, now),
             Error
     end.
+
+taking(#arming{tracer = Tracer, takes = Before} = A0) ->
+    A = A0#arming{takes = kprof_tracer:take_messages(Tracer)},
+    _ =
+        A#arming.takes =/= Before andalso
+            lists:foreach(fun(Line) -> logger:warning("kprof: ~ts", [Line]) end, warnings(A)),
+    A.
 
 %% @doc Sets everything. `Also' are processes that are not traced, besides those that an arming
 %% knows.

@@ -163,7 +163,8 @@ specs(Slots, Sampling, #tiers{list = List, flags = Flags} = Tiers) ->
         deaths => kprof_vm:kills_in_silence(),
         base => kprof_slots:base(Slots),
         olds => kprof_slots:old_bases(Slots),
-        one_in => OneIn
+        one_in => OneIn,
+        takes => kprof_slots:takes(Slots)
     },
     Tiers#tiers{
         one_in = OneIn,

@@ -14,6 +14,7 @@
     is_full/1,
     prove/2,
     close/2,
+    take_messages/1,
     set_flags/3,
     no_return_to/2,
     set_patterns/2,
@@ -52,7 +53,7 @@
 % keep it: the session ends with its handle; a process: that of a full trace
 -opaque tracer() :: {port() | pid() | native(), kprof_vm:session(), Keeper :: pid()}.
 -type kind() :: port | native.
--type native() :: {native, kprof_native:state(), Dropped :: counters:counters_ref()}.
+-type native() :: {native, kprof_native:state(), Dropped :: counters:counters_ref() | none}.
 %% The messages that were dropped are counted by who reads them, and as of the guard's last look.
 -type source() :: gen_tcp:socket() | native().
 %% Where the messages come out, for {@link kprof_relay}.
@@ -224,6 +225,7 @@ keeper_native(State, Session, OwnerRef, Full) ->
         {beside, New} ->
             keeper_native(State, Session, OwnerRef, New);
         {'DOWN', OwnerRef, process, _, _} ->
+            ok = leave_messages({native, State, none}),
             _ =
                 end_traces(Session, Full) orelse
                     kprof_vm:trace(Session, all, false, ?ALL_FLAGS),
@@ -361,6 +363,44 @@ quietly(Fun) ->
         error:badarg -> closed
     end.
 
+%% @doc Has the native tracer told of each message with a token that a process takes out of its
+%% mailbox, if the token's flag `receive' is set: it becomes the node's system tracer (seq_trace), of
+%% which there is one. {@link undo/2} takes that back, and so do the end of the owner and of the
+%% trace. `{other, Tracer}': somebody else is that already, and stays it.
+-spec take_messages(tracer()) -> boolean() | {other, term()}.
+take_messages({{native, State, _}, _, _}) ->
+    Ours = {kprof_native, State},
+    case seq_trace:get_system_tracer() of
+        false ->
+            case seq_trace:set_system_tracer(Ours) of
+                Nobody when Nobody =:= false; Nobody =:= Ours ->
+                    true;
+                % since just now
+                Other ->
+                    _ = quietly(fun() -> seq_trace:set_system_tracer(Other) end),
+                    {other, Other}
+            end;
+        Ours ->
+            true;
+        Other ->
+            {other, Other}
+    end;
+take_messages(_) ->
+    false.
+
+leave_messages({native, State, _}) ->
+    Ours = {kprof_native, State},
+    case seq_trace:get_system_tracer() =:= Ours andalso seq_trace:set_system_tracer(false) of
+        Before when Before =:= Ours; Before =:= false ->
+            ok;
+        % since just now
+        Other ->
+            _ = quietly(fun() -> seq_trace:set_system_tracer(Other) end),
+            ok
+    end;
+leave_messages(_) ->
+    ok.
+
 %% @doc Sets the process flags on all processes, those to come included, but not on `Exempt', the
 %% shim's own. `More' are flags besides the ones that every trace needs.
 -spec set_flags(tracer(), [return_to], [pid()]) -> ok.
@@ -445,7 +485,8 @@ foreign_processes({_, Session, _}) ->
 %% @doc Takes flags and patterns off. Processes that somebody else traces, and patterns that are not
 %% ours (any more), are left alone. The port may be closed already.
 -spec undo(tracer(), [pattern()]) -> ok.
-undo({_, Session, _} = Tracer, Patterns) ->
+undo({To, Session, _} = Tracer, Patterns) ->
+    ok = leave_messages(To),
     ok = end_full(),
     know(beside, []),
     case kprof_vm:end_session(Session) of

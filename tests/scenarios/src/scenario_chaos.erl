@@ -25,7 +25,7 @@ run(Seconds, Wanted) ->
             true -> Wanted;
             false -> 1
         end,
-    Noise = [spawn(fun() -> noise(What) end) || What <- [files, garbage, spawns, messages, reload]],
+    Noise = [spawn(fun() -> noise(What) end) || What <- [files, garbage, spawns, messages, takes, reload]],
     Until = erlang:monotonic_time(millisecond) + 1000 * Seconds,
     Refs = [spawn_monitor(?MODULE, drive, [Until, Drivers]) || _ <- lists:seq(1, Drivers)],
     Told = [
@@ -230,6 +230,8 @@ noise(messages) ->
     Self = self(),
     Echo = spawn_link(fun() -> echo(Self, 100) end),
     _ = seq_trace:set_token(label, rand:uniform(1000)),
+    _ = seq_trace:set_token('receive', rand:uniform(4) > 1),
+    _ = seq_trace:set_token(send, rand:uniform(4) =:= 1),
     [
         begin
             Echo ! N,
@@ -241,12 +243,38 @@ noise(messages) ->
     ],
     _ = seq_trace:set_token([]),
     noise(messages);
+%% A trace of its own is the system tracer for a while, or another process is; it ends in order, or
+%% is just closed, perhaps when its library goes.
+noise(takes) ->
+    try
+        takes(kprof_native:open(#{ring_bytes => 65536}))
+    catch
+        % it is not loaded now, or was loaded anew
+        error:_ -> timer:sleep(5)
+    end,
+    noise(takes);
 noise(reload) ->
     timer:sleep(200 + rand:uniform(300)),
     count_load(),
     _ = code:soft_purge(?TRACED) andalso code:load_file(?TRACED),
     count_load(),
     noise(reload).
+
+takes(State) when not is_integer(State) ->
+    timer:sleep(1);
+takes(State) ->
+    _ = seq_trace:set_system_tracer({kprof_native, State}),
+    timer:sleep(rand:uniform(20)),
+    {Frames, _} = kprof_native:read(State),
+    lists:foreach(fun(<<2, Size:32, _:Size/binary>>) -> ok end, Frames),
+    _ =
+        case rand:uniform(4) of
+            1 -> ok;
+            2 -> seq_trace:set_system_tracer(false);
+            3 -> seq_trace:set_system_tracer(spawn(fun() -> timer:sleep(5) end));
+            4 -> timer:sleep(rand:uniform(200))
+        end,
+    kprof_native:close(State).
 
 %% Before and after it.
 count_load() -> persistent_term:put({?MODULE, loads}, loads() + 1).
