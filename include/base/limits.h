@@ -131,8 +131,8 @@
 // Open calls of all processes of all nodes, 48 bytes each, and 16 more when garbage collection or
 // scheduling is traced.
 #define LIMIT_OPEN_CALLS 600000u
-// Processes that have made calls lately, 152 bytes each, and up to 43 in the index of pids,
-#define LIMIT_PROCESSES 350000u
+// Processes that have made calls lately, 160 bytes each, and up to 43 in the index of pids,
+#define LIMIT_PROCESSES 300000u
 // and among them those without an open call: the memory of many more would be slower than to take
 // them up again.
 #define LIMIT_IDLE_PROCESSES 10000u
@@ -144,9 +144,9 @@
 // What processes were at lately, of all nodes, 64 bytes each: messages of a process may overtake
 // those of another by DISORDER_NS, in which all nodes together end some thousands of calls.
 #define LIMIT_EPISODES 32768u
-// Messages that processes have taken, of all nodes, 64 bytes each, where a native tracer tells them:
-// of a process that waited for longer it is no longer known what for.
-#define LIMIT_HOPS 131072u
+// Messages that processes have taken, of all nodes, 72 bytes each, where a native tracer tells
+// them: of a process that waited for longer it is no longer known what for.
+#define LIMIT_HOPS 16384u
 // Labels that are remembered as lent, 48 bytes each.
 #define LIMIT_LENT_LABELS 4096u
 // Calls of a node that came before what their senders did until then, 48 bytes each: they are

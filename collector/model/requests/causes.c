@@ -156,14 +156,9 @@ static uint32_t of_hop(struct tracker *t, const struct process *p, const struct 
     return index;
 }
 
-// The request of a call of which nothing in its own process tells.
-static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call,
-                        uint16_t tier) {
-    uint32_t known;
-    p->sure = p->hop != 0 && hop_known(t, p, call, &known);
-    if (p->sure) {
-        return of_hop(t, p, call, tier, known);
-    }
+// The request of a call by what is known of its sender and by its label.
+static uint32_t of_sender(struct tracker *t, struct process *p, const struct tracker_call *call,
+                          uint16_t tier) {
     struct process *from = call->from == call->pid ? p : process_find(t, call->from);
     uint32_t labelled = request_find(t, call->token);
     bool fits = labelled != MAP_NONE && label_fits(t, p, from, call, labelled);
@@ -178,6 +173,22 @@ static uint32_t sent_by(struct tracker *t, struct process *p, const struct track
         ahead_note(t, index, &b);
     } else {
         request_at(t, index)->unsure = true;
+    }
+    return index;
+}
+
+// The request of a call of which nothing in its own process tells but what it has taken. Where not
+// even that is sure, and the label is lent, nobody can tell.
+static uint32_t sent_by(struct tracker *t, struct process *p, const struct tracker_call *call,
+                        uint16_t tier) {
+    uint32_t known;
+    p->sure = p->hop != 0 && hop_known(t, p, call, &known);
+    if (p->sure) {
+        return of_hop(t, p, call, tier, known);
+    }
+    uint32_t index = of_sender(t, p, call, tier);
+    if (p->hop != 0 && index != SLAB_NONE && lent_find(t, call->token)) {
+        request_hurt(request_at(t, index), REASON_CAUSE);
     }
     return index;
 }

@@ -11,7 +11,8 @@
 // first is so in the request that it has begun, and in that of the call that is open in it if the
 // message is of the same one. With neither, it has new work unless it may wait for an answer of
 // that sender: whoever has asked a process leaves a hop there. Where that is so nobody can tell:
-// the hop is not sure, and the other rules (causes.c) decide.
+// the hop is not sure, and the other rules (causes.c) decide; under a lent label the request is
+// incomplete.
 //
 // A hop that was lost is missed by its serial: what hangs on it is not sure.
 #include "causes.h"
@@ -20,9 +21,12 @@ enum {
     UNSURE = 8 // requests of which a process may be at one
 };
 
+static bool hop_is_there(const struct tracker *t, uint32_t number) {
+    return number != 0 && t->pool->hop_count - number < LIMIT_HOPS;
+}
+
 static const struct hop *hop_at(const struct tracker *t, uint32_t number) {
-    bool there = number != 0 && t->pool->hop_count - number < LIMIT_HOPS;
-    return there ? &t->pool->hops[number % LIMIT_HOPS] : NULL;
+    return hop_is_there(t, number) ? &t->pool->hops[number % LIMIT_HOPS] : NULL;
 }
 
 // The request of a hop, SLAB_NONE when it is no longer there.
@@ -34,12 +38,12 @@ static uint32_t hop_request(const struct tracker *t, const struct hop *h) {
 static void hop_add(struct tracker *t, struct process *p, const struct hop *hop, uint32_t request) {
     struct request_pool *pool = t->pool;
     pool->hop_count += pool->hop_count == UINT32_MAX ? 2 : 1; // 0 is none
-    struct hop *h = &pool->hops[pool->hop_count % LIMIT_HOPS];
-    *h = *hop;
-    h->request = request;
-    h->generation = request == SLAB_NONE ? 0 : request_at(t, request)->generation;
-    h->losses = t->losses;
-    h->before = p->hop;
+    struct hop next = *hop;
+    next.request = request;
+    next.generation = request == SLAB_NONE ? 0 : request_at(t, request)->generation;
+    next.losses = t->losses;
+    next.before = p->hop;
+    pool->hops[pool->hop_count % LIMIT_HOPS] = next;
     p->hop = pool->hop_count;
 }
 
@@ -64,17 +68,25 @@ static uint32_t hop_sent(const struct tracker *t, uint32_t number,
     return h && n < LOOKED_BACK ? number : 0;
 }
 
+// Whether it was sent at a hop or after that: something that was sent there has a lower serial.
+static bool is_behind(const struct hop *h, const struct tracker_call *call) {
+    return h->sent > 0 && h->sent < call->full_serial && call->full_serial < MESSAGE_LAST_SERIAL;
+}
+
 // Whether it can have been sent at another hop before that for another request: two messages under
 // a lent label may have the same serial.
 static bool is_either(const struct tracker *t, const struct hop *at,
                       const struct tracker_call *call) {
-    uint32_t number = lent_find(t, call->token) ? hop_sent(t, at->before, call) : 0;
-    for (int n = 0; number != 0 && n < LOOKED_BACK; n++) {
-        const struct hop *h = hop_at(t, number);
-        if (!h->sure || hop_request(t, h) != hop_request(t, at)) {
+    const struct hop *h = at;
+    for (int n = 0; h && n < LOOKED_BACK && lent_find(t, call->token); n++) {
+        if (h != at && is_sent_at(h, call) &&
+            (!h->sure || hop_request(t, h) != hop_request(t, at))) {
             return true;
         }
-        number = hop_sent(t, h->before, call);
+        if (is_behind(h, call)) {
+            return false;
+        }
+        h = hop_at(t, h->before);
     }
     return false;
 }
@@ -93,9 +105,13 @@ static uint32_t sent_for(struct tracker *t, const struct tracker_call *call, uin
     }
     uint32_t number = hop_sent(t, from->hop, call);
     if (number != 0) {
-        const struct hop *h = hop_at(t, number);
+        struct hop *h = &t->pool->hops[number % LIMIT_HOPS];
         *cause = number;
-        return h->sure && !is_either(t, h, call) ? hop_request(t, h) : SLAB_NONE;
+        bool either = is_either(t, h, call);
+        if (!either && (h->sent == 0 || call->full_serial < h->sent)) {
+            h->sent = call->full_serial;
+        }
+        return h->sure && !either ? hop_request(t, h) : SLAB_NONE;
     }
     // it may have got its label back while it is at its next one
     uint32_t begun = begun_here(t, from, call->time);
@@ -121,27 +137,44 @@ static bool is_one_of(const struct may_be *m, uint32_t request) {
     return i < m->count;
 }
 
-// Whether a process, or somebody for it, has asked the one who has sent this. Only those hops of
-// that one are looked at that are unlike an answer.
+// How many messages of one process another one has taken, of its latest ones, and since when these
+// are.
+static int taken_from(const struct tracker *t, const struct process *p, uint64_t from,
+                      int64_t *since) {
+    const struct hop *h = hop_at(t, p->hop);
+    int count = 0, n = 0;
+    for (; h && n < LOOKED_BACK; n++) {
+        count += h->from == from && !h->spawned && !h->spawns;
+        *since = h->time;
+        h = hop_at(t, h->before);
+    }
+    *since = n < LOOKED_BACK ? INT64_MIN : *since;
+    return count;
+}
+
+// Whether a process, or somebody for it, has asked the one who has sent this, and has had no answer
+// yet. Only those hops of that one are looked at that are unlike an answer.
 static enum asked has_asked(struct tracker *t, const struct process *p,
                             const struct tracker_call *call, const struct may_be *m) {
     const struct process *from = process_find(t, call->from);
     bool own = from && begun_here(t, from, call->time) != SLAB_NONE;
+    int64_t known = INT64_MIN;
+    // each of its own messages there is the answer to one of these, or asks
+    int open = from ? -taken_from(t, p, call->from, &known) : 0;
     uint32_t number = from ? from->hop : 0;
-    for (int n = 0; number != 0 && n < LOOKED_BACK; n++) {
-        const struct hop *h = hop_at(t, number);
-        if (!h) {
-            return ASKED_PERHAPS;
-        }
-        if (h->time < m->since) {
-            return ASKED_NOT;
-        }
-        if (h->from == p->pid || (!own && m->count > 0 && is_one_of(m, hop_request(t, h)))) {
+    const struct hop *h = hop_at(t, number);
+    bool recent = true;
+    for (int n = 0; h && n < LOOKED_BACK && h->time >= known; n++) {
+        recent = h->time >= m->since;
+        if (h->from == p->pid) {
+            open += !h->spawned && !h->spawns;
+        } else if (recent && !own && m->count > 0 && is_one_of(m, hop_request(t, h))) {
             return ASKED;
         }
         number = h->before;
+        h = hop_at(t, number);
     }
-    return number == 0 ? ASKED_NOT : ASKED_PERHAPS;
+    return open > 0 ? ASKED : number != 0 && recent ? ASKED_PERHAPS : ASKED_NOT;
 }
 
 // Whether a process in which nothing is open does not wait for an answer of the one who has sent it
@@ -241,8 +274,10 @@ void tracker_taken(struct tracker *t, const struct tracker_call *call) {
 
 // Its further messages tell nothing of the one that it had taken before.
 static void hop_spawns(struct tracker *t, struct process *p, int64_t time, uint32_t request) {
-    const struct hop *at = hop_at(t, p->hop);
-    struct hop hop = at ? *at : (struct hop){.time = time, .same = true};
+    struct hop hop = {.time = time, .same = true};
+    if (hop_is_there(t, p->hop)) {
+        hop = t->pool->hops[p->hop % LIMIT_HOPS];
+    }
     hop.label = p->label;
     hop.spawned = false;
     hop.spawns = true;

@@ -66,7 +66,9 @@ void request_pool_share(struct request_pool *p) {
 bool request_pool_spare(struct request_pool *p, uint32_t mb) {
     struct slab *slabs[] = {&p->requests, &p->names, &p->chunks,
                             &p->calls,    &p->costs, &p->processes};
-    enum { SLABS = sizeof slabs / sizeof *slabs, ALL = LIMIT_MB_REQUESTS - LIMIT_MB_SCRATCH };
+    // what is no slab, hops above all, stays
+    enum { SLABS = sizeof slabs / sizeof *slabs, FIXED_MB = 2 };
+    enum { ALL = LIMIT_MB_REQUESTS - LIMIT_MB_SCRATCH - FIXED_MB };
     uint32_t before[SLABS];
     for (uint32_t i = 0; i < SLABS; i++) {
         uint64_t most = (uint64_t)slabs[i]->cap * (ALL - mb) / ALL;

@@ -223,6 +223,7 @@ struct hop {
     uint64_t label;
     uint64_t got;                 // its serial
     uint64_t from;                // who has sent it; of a spawn the parent
+    uint64_t sent;                // the lowest serial known of what was sent at it, 0: none
     uint32_t request, generation; // that the process is at from then on; SLAB_NONE: not known
     uint32_t before;              // number of the hop of this process before it, 0: none
     uint32_t cause;               // of the sender's at which it was sent, 0: none

@@ -43,8 +43,8 @@
 %% The label bases of the running trace and of earlier ones, the sampling (0: none), what processes
 %% are traced for besides, and whether the entry's return is sent with its value, or told by the
 %% caller's name alone (process flag return_to), as of a tier. stale: labels of requests that are
-%% over, under which an entry begins one as it does under those of earlier traces. takes: of messages under
-%% its token the tracer is told when they are taken.
+%% over, under which an entry begins one as it does under those of earlier traces. takes: the tracer
+%% is told when messages under its token are taken.
 
 -define(COUNT, 16#fffffff).
 % labels below this are the markers'

@@ -83,8 +83,8 @@ warnings(#arming{instead = none, takes = {other, Other}}) ->
         lists:flatten(
             io_lib:format(
                 "does not see which messages processes take, as ~0tp is the node's system tracer "
-                "(seq_trace): behind pools, locks and processes without tiers it may be unclear for "
-                "which request they work",
+                "(seq_trace): behind pools, locks and processes without tiers it may be unclear "
+                "for which request they work",
                 [Other]
             )
         )

@@ -364,8 +364,8 @@ quietly(Fun) ->
     end.
 
 %% @doc Has the native tracer told of each message with a token that a process takes out of its
-%% mailbox, if the token's flag `receive' is set: it becomes the node's system tracer (seq_trace), of
-%% which there is one. {@link undo/2} takes that back, and so do the end of the owner and of the
+%% mailbox, if the token's flag `receive' is set: it becomes the node's system tracer (seq_trace),
+%% of which there is one. {@link undo/2} takes that back, and so do the end of the owner and of the
 %% trace. `{other, Tracer}': somebody else is that already, and stays it.
 -spec take_messages(tracer()) -> boolean() | {other, term()}.
 take_messages({{native, State, _}, _, _}) ->

@@ -25,7 +25,10 @@ run(Seconds, Wanted) ->
             true -> Wanted;
             false -> 1
         end,
-    Noise = [spawn(fun() -> noise(What) end) || What <- [files, garbage, spawns, messages, takes, reload]],
+    Noise = [
+        spawn(fun() -> noise(What) end)
+     || What <- [files, garbage, spawns, messages, takes, reload]
+    ],
     Until = erlang:monotonic_time(millisecond) + 1000 * Seconds,
     Refs = [spawn_monitor(?MODULE, drive, [Until, Drivers]) || _ <- lists:seq(1, Drivers)],
     Told = [

@@ -15,7 +15,7 @@
 -module(scenario_pools).
 -behaviour(gen_server).
 
--export([start/0, trace/2, run/3, run_in_bucket/3, truth/1, made/0]).
+-export([start/0, trace/3, run/3, run_in_bucket/3, truth/1, made/0]).
 -export([handle/2, use/1, db/1, wire/1, request/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
@@ -62,8 +62,8 @@ start() ->
         up -> ok
     end.
 
--spec trace(inet:port_number(), mode()) -> ok | {error, term()}.
-trace(Port, Mode) ->
+-spec trace(inet:port_number(), mode(), port | native) -> ok | {error, term()}.
+trace(Port, Mode, Tracer) ->
     true = ets:delete_all_objects(?MODULE),
     ok = kprof:start(),
     Tiers =
@@ -78,6 +78,7 @@ trace(Port, Mode) ->
     kprof:start_trace([
         {collector, {"127.0.0.1", Port}},
         {slow_call_threshold, 0},
+        {tracer, Tracer},
         {identity_f, fun
             ({scenario_pools, handle, [Identity, _]}) -> Identity;
             (_) -> undefined

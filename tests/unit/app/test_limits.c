@@ -103,7 +103,11 @@ static void fill_requests_of(struct request_pool *pool) {
         tracker_pause(t, pid, PAUSE_GC, true, (int64_t)i + 1);
         tracker_pause(t, pid, PAUSE_GC, false, (int64_t)i + 2);
     }
-    // and spans that have ended, in one process
+    // messages that were taken, and spans that have ended, in one process
+    for (uint64_t i = 0; i < LIMIT_HOPS; i++) {
+        struct tracker_call call = {.pid = 1, .token = 1, .from = 2, .time = 10000000};
+        tracker_taken(t, &call);
+    }
     for (uint64_t i = 0; i < 7ULL * LIMIT_SPAN_CHUNKS; i++) {
         struct tracker_call call = {
             .pid = 1, .token = 1 + i % LIMIT_OPEN_REQUESTS, .from = 1, .time = 10000000, .tier = 2};
