@@ -209,6 +209,18 @@ static void deliver_marker(struct pipeline_node *n, const struct traced_function
     }
 }
 
+// What a message under a token says of who has it, from whom and when.
+static inline struct tracker_call call_of(const struct message *m, int64_t time) {
+    return (struct tracker_call){.pid = m->pid,
+                                 .token = m->token,
+                                 .from = m->from,
+                                 .serial = m->serial,
+                                 .previous = m->previous,
+                                 .full_serial = m->full_serial,
+                                 .full_previous = m->full_previous,
+                                 .time = time};
+}
+
 void deliver_call(struct pipeline_node *n, const struct traced_function *f, const struct message *m,
                   int64_t time) {
     if (!m->has_token) {
@@ -218,17 +230,10 @@ void deliver_call(struct pipeline_node *n, const struct traced_function *f, cons
         }
         return;
     }
-    struct tracker_call call = {.pid = m->pid,
-                                .token = m->token,
-                                .from = m->from,
-                                .serial = m->serial,
-                                .previous = m->previous,
-                                .full_serial = m->full_serial,
-                                .full_previous = m->full_previous,
-                                .time = time,
-                                .tier = f->tier,
-                                .function = m->target,
-                                .caller = m->caller};
+    struct tracker_call call = call_of(m, time);
+    call.tier = f->tier;
+    call.function = m->target;
+    call.caller = m->caller;
     if (f->role != ROLE_TIER) {
         deliver_marker(n, f, m, &call);
         return;
@@ -270,6 +275,7 @@ void deliver_return(struct pipeline_node *n, const struct traced_function *f,
 }
 
 uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t time) {
+    struct tracker_call call;
     // full traces with a trace session of their own know all but the end of tiers' calls from that
     if (!n->full_apart || m->kind == MESSAGE_RETURN_TO) {
         deliver_full(n, m, time, FULL_PLAIN);
@@ -290,14 +296,8 @@ uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t
         tracker_exited(n->tracker, m->pid, time);
         break;
     case MESSAGE_TAKEN:
-        tracker_taken(n->tracker, &(struct tracker_call){.pid = m->pid,
-                                                         .token = m->token,
-                                                         .from = m->from,
-                                                         .serial = m->serial,
-                                                         .previous = m->previous,
-                                                         .full_serial = m->full_serial,
-                                                         .full_previous = m->full_previous,
-                                                         .time = time});
+        call = call_of(m, time);
+        tracker_taken(n->tracker, &call);
         break;
     default:
         break;

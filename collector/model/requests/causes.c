@@ -94,6 +94,18 @@ static bool label_fits(struct tracker *t, const struct process *p, struct proces
            (!t->lends && (latest || (r->begin_pid == call->from && !begun_since(from, r, call))));
 }
 
+// The request of a call whose process was brought a message of that request; SLAB_NONE: it is over.
+static uint32_t of_message(struct tracker *t, const struct process *p,
+                           const struct tracker_call *call, uint16_t tier, uint32_t index) {
+    if (index == SLAB_NONE) {
+        stale_count(t, tier, call->token);
+    } else if (request_at(t, index)->token != call->token &&
+               request_find(t, call->token) != index) {
+        recredit(t, p, index, call->token);
+    }
+    return index;
+}
+
 // The request of a call whose label does not fit, or is new. Apart from what is done for nearly
 // every call, which stays small.
 __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, struct process *p,
@@ -133,27 +145,7 @@ __attribute__((noinline)) static uint32_t sent_by_another(struct tracker *t, str
         t->counts.refused_calls += index == SLAB_NONE;
         return index;
     }
-    index = sender_request(t, &b);
-    if (index == SLAB_NONE) {
-        stale_count(t, tier, call->token);
-    } else if (request_at(t, index)->token != call->token &&
-               request_find(t, call->token) != index) {
-        recredit(t, p, index, call->token);
-    }
-    return index;
-}
-
-// The request of a call for which its process has taken a message of a request that is known for
-// sure.
-static uint32_t of_hop(struct tracker *t, const struct process *p, const struct tracker_call *call,
-                       uint16_t tier, uint32_t index) {
-    if (index == SLAB_NONE) {
-        stale_count(t, tier, call->token);
-    } else if (request_at(t, index)->token != call->token &&
-               request_find(t, call->token) != index) {
-        recredit(t, p, index, call->token);
-    }
-    return index;
+    return of_message(t, p, call, tier, sender_request(t, &b));
 }
 
 // The request of a call by what is known of its sender and by its label.
@@ -184,7 +176,7 @@ static uint32_t sent_by(struct tracker *t, struct process *p, const struct track
     uint32_t known;
     p->sure = p->hop != 0 && hop_known(t, p, call, &known);
     if (p->sure) {
-        return of_hop(t, p, call, tier, known);
+        return of_message(t, p, call, tier, known);
     }
     uint32_t index = of_sender(t, p, call, tier);
     if (p->hop != 0 && index != SLAB_NONE && lent_find(t, call->token)) {
@@ -247,7 +239,7 @@ static uint32_t of_open_call(struct tracker *t, struct process *p, const struct 
     }
     uint32_t known;
     if (p->hop != 0 && hop_known(t, p, call, &known) && known == inside) {
-        return of_hop(t, p, call, tier, inside);
+        return of_message(t, p, call, tier, inside);
     }
     // what has no return value may have been left in silence, by an exception: then it is over
     if (top->caller != 0 || !answered_inside(t, p, call, tier)) {
