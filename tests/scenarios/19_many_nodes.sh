@@ -41,16 +41,9 @@ is "$(sql "SELECT sum(requests_complete), sum(requests_incomplete), sum(requests
   "every request of every node is complete, and nothing else is told"
 is "$(sql "SELECT count(*) FROM node_names")" 55 "55 nodes, however often they came back"
 
-target_eval "$sim@localhost" "[[I | scenario_many:expected(I, $requests)] || I <- lists:seq(1, 50)]." | tr -d '[] \n' | tr ',' '\n' |
-  paste -d'|' - - - - - - |
-  awk -F'|' -v r=$rounds '{ print "sim" $1 "@host" $1 ".example.org|" r * $2 "|" r * $3 "|" r * $4 "|" r * $5 "|" r * $6 }' |
-  sort >"$scratch/truth"
+many_truth "$sim@localhost" 50 "$requests" $rounds >"$scratch/truth"
 for resolution in 10 3600; do
-  sql "SELECT node, sum(calls) FILTER (WHERE tier = 'one'), coalesce(sum(calls) FILTER (WHERE tier = 'two'), 0),
-              CAST(round(1000 * sum(total_us) FILTER (WHERE tier = 'one')) AS INTEGER),
-              CAST(round(1000 * coalesce(sum(total_us) FILTER (WHERE tier = 'two'), 0)) AS INTEGER),
-              sum(errors) FILTER (WHERE tier = '_total')
-       FROM tier_stats WHERE resolution_s = $resolution AND identity = '_total' AND node LIKE 'sim%' GROUP BY node" | sort >"$scratch/told"
+  many_told $resolution >"$scratch/told"
   is "$(wc -l <"$scratch/told")" 50 "all simulated nodes at $resolution s"
   is "$(diff "$scratch/truth" "$scratch/told" || true)" "" "their requests, calls, errors and times are exact, to the nanosecond"
 done

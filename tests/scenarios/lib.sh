@@ -403,6 +403,22 @@ tiers_of() {
 
 truth_total() { sqlite3 :memory: "SELECT sum(value ->> 'requests') FROM json_each(readfile('$scratch/truth.json'), '\$.routes')"; }
 
+# many_truth NODE COUNT REQUESTS ROUNDS: what so many simulated nodes (scenario_many, on NODE) have made, after so many rounds of so many
+# requests: name|calls of one|of two|their ns|of two|errors.
+many_truth() {
+  target_eval "$1" "[[I | scenario_many:expected(I, $3)] || I <- lists:seq(1, $2)]." | tr -d '[] \n' | tr ',' '\n' |
+    paste -d'|' - - - - - - |
+    awk -F'|' -v r="$4" '{ print "sim" $1 "@host" $1 ".example.org|" r * $2 "|" r * $3 "|" r * $4 "|" r * $5 "|" r * $6 }' | sort
+}
+# many_told RESOLUTION: the same, as the database has it.
+many_told() {
+  sql "SELECT node, sum(calls) FILTER (WHERE tier = 'one'), coalesce(sum(calls) FILTER (WHERE tier = 'two'), 0),
+              CAST(round(1000 * sum(total_us) FILTER (WHERE tier = 'one')) AS INTEGER),
+              CAST(round(1000 * coalesce(sum(total_us) FILTER (WHERE tier = 'two'), 0)) AS INTEGER),
+              sum(errors) FILTER (WHERE tier = '_total')
+       FROM tier_stats WHERE resolution_s = $1 AND identity = '_total' AND node LIKE 'sim%' GROUP BY node" | sort
+}
+
 # tells_truth: what the database holds is what the shop counted, to the last call.
 tells_truth() {
   holds "$(truth_rows | wc -l)" -ge 30 "the truth has many rows"
