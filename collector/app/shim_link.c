@@ -295,10 +295,10 @@ static struct intake *intake_of(void *user) {
 }
 
 // On the thread of the node's pipeline, behind its gate.
-static bool on_data(void *user, uint32_t stream, struct slice bytes) {
+static bool on_data(void *user, uint32_t stream, struct slice bytes, bool more) {
     struct shim_link *link = user;
     link->fed_apart = intake_of(link);
-    int64_t damaged = merge_feed(link->merge, stream, bytes);
+    int64_t damaged = merge_feed(link->merge, stream, bytes, more);
     link->fed_apart = false;
     if (damaged >= 0) {
         shim_link_tell(link, LOG_WARNING, "no trace frame at byte %" PRId64 " of its stream",

@@ -20,13 +20,14 @@ struct block {
 
 struct stream {
     bool open;
-    bool clean;   // the trace has ended in order
-    bool ended;   // the last that it brought is the word that there is no more
-    bool gap;     // messages of it are lost since the last one that was handed on
-    bool bad;     // what it brings cannot be read any more
-    bool idle;    // the last that it brought was an empty frame: nothing of it is on its way
-    bool held_up; // its gap is that it has brought nothing for too long
-    int64_t told; // when it last brought something, steady ns
+    bool clean;               // the trace has ended in order
+    bool ended;               // the last that it brought is the word that there is no more
+    bool gap;                 // messages of it are lost since the last one that was handed on
+    bool bad;                 // what it brings cannot be read any more
+    bool idle;                // the last that it brought was an empty frame
+    bool more;                // it has brought more, which was not read yet
+    bool held_up;             // its gap is that it has brought nothing for too long
+    int64_t told;             // when it last brought something, steady ns
     struct frame_place place; // of the first byte that waits
     struct buffer bytes;
     size_t used; // bytes at the start of them that are done with
@@ -47,6 +48,8 @@ struct merge {
     struct stream *streams[LIMIT_STREAMS];
     struct stream *through; // the only one, whose bytes go through as they come; or NULL
     uint32_t open;          // streams
+    int64_t ticked;         // the last time, steady ns
+    int64_t doubtful;       // until then an empty frame may have been long on its way, steady ns
     size_t room;            // of all streams' bytes and blocks
     struct buffer one;      // a message of a block, in a frame of its own
 };
@@ -56,6 +59,7 @@ struct merge *merge_new(struct pipeline_node *n, int64_t (*take)(void *context, 
     struct merge *m = calloc(1, sizeof *m);
     if (m) {
         *m = (struct merge){.node = n,
+                            .ticked = n->pipeline->now.steady,
                             .take = take,
                             .context = context,
                             .one = buffer_make(LIMIT_FRAME_BYTES + FRAME_HEADER)};
@@ -288,6 +292,11 @@ static bool find_head(struct merge *m, struct stream *s) {
     return true;
 }
 
+// Whether nothing of a stream is on its way.
+static bool is_idle(const struct merge *m, const struct stream *s) {
+    return s->idle && !s->more && m->node->pipeline->now.steady >= m->doubtful;
+}
+
 // Whether a stream of which nothing waits may still bring what belongs before that time. One that
 // has been quiet for too long holds up nobody, but may lack anything from then on.
 static bool holds(struct merge *m, struct stream *s, int64_t time) {
@@ -296,7 +305,7 @@ static bool holds(struct merge *m, struct stream *s, int64_t time) {
         set_gap(m, s, true);
         s->held_up = true;
     }
-    bool up_to_date = s->idle && quiet < MERGE_HOLD_NS;
+    bool up_to_date = is_idle(m, s) && quiet < MERGE_HOLD_NS;
     return s->open && !s->bad && !s->held_up &&
            (!up_to_date || time > pipeline_node_now(m->node) - MERGE_HOLD_NS);
 }
@@ -482,7 +491,7 @@ bool merge_open(struct merge *m, uint32_t number) {
     }
     m->open++;
     s->open = true;
-    s->idle = s->clean = s->ended = s->bad = false;
+    s->idle = s->more = s->clean = s->ended = s->bad = false;
     s->told = m->node->pipeline->now.steady;
     return true;
 }
@@ -509,15 +518,16 @@ static void tell_idle(struct merge *m) {
     static const uint8_t empty[FRAME_HEADER];
     for (uint32_t i = 0; i < LIMIT_STREAMS; i++) {
         const struct stream *s = m->streams[i];
-        if (s && (s->bytes.len > 0 || s->block || (s->open && !s->idle && !s->gap))) {
+        if (s && (s->bytes.len > 0 || s->block || (s->open && !is_idle(m, s) && !s->gap))) {
             return;
         }
     }
     m->take(m->context, slice_of(empty, sizeof empty));
 }
 
-int64_t merge_feed(struct merge *m, uint32_t number, struct slice bytes) {
+int64_t merge_feed(struct merge *m, uint32_t number, struct slice bytes, bool more) {
     struct stream *s = m->streams[number];
+    s->more = more;
     s->told = m->node->pipeline->now.steady;
     if (m->through == s && alone(m, s)) {
         s->place.offset += (int64_t)bytes.len;
@@ -530,7 +540,7 @@ int64_t merge_feed(struct merge *m, uint32_t number, struct slice bytes) {
         lose_rest(m, s);
     }
     release(m, true);
-    if (s->idle && !m->through) {
+    if (is_idle(m, s) && !m->through) {
         tell_idle(m);
     }
     return s->bad ? s->place.offset : -1;
@@ -548,6 +558,9 @@ void merge_close(struct merge *m, uint32_t number, bool clean) {
 }
 
 void merge_tick(struct merge *m) {
+    int64_t now = m->node->pipeline->now.steady;
+    m->doubtful = now - m->ticked < MERGE_STILL_NS ? m->doubtful : now + MERGE_SILENT_NS;
+    m->ticked = now;
     release(m, true);
 }
 

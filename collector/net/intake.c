@@ -55,8 +55,8 @@ void intake_news(struct intake *in) {
 
 // -- reading --------------------------------------------------------------------------------------
 
-// Reads what is there, or one piece of it. *over: nothing comes any more.
-static size_t read_tls(SSL *ssl, uint8_t *bytes, bool *over) {
+// Reads what is there, or (*more) one piece of it. *over: nothing comes any more.
+static size_t read_tls(SSL *ssl, uint8_t *bytes, bool *over, bool *more) {
     size_t len = 0;
     while (LIMIT_INTAKE_BYTES - len >= RECORD_BYTES) {
         ERR_clear_error();
@@ -69,23 +69,27 @@ static size_t read_tls(SSL *ssl, uint8_t *bytes, bool *over) {
         }
         len += (size_t)got;
     }
+    *more = true;
     return len;
 }
 
-static size_t read_plain(int fd, uint8_t *bytes, bool *over) {
+static size_t read_plain(int fd, uint8_t *bytes, bool *over, bool *more) {
     ssize_t got = read(fd, bytes, LIMIT_INTAKE_BYTES);
     *over = got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    *more = got == LIMIT_INTAKE_BYTES;
     return got > 0 ? (size_t)got : 0;
 }
 
 // Behind the gate.
 static void turn(struct intake_stream *s) {
     struct intake *in = s->in;
-    bool over = false;
-    size_t len = s->ssl ? read_tls(s->ssl, in->bytes, &over) : read_plain(s->fd, in->bytes, &over);
+    bool over = false, more = false;
+    size_t len = s->ssl ? read_tls(s->ssl, in->bytes, &over, &more)
+                        : read_plain(s->fd, in->bytes, &over, &more);
     s->turns += len > 0;
     s->state = over ? ENDED : READS;
-    if (len > 0 && !s->events.data(s->events.user, s->events.stream, slice_of(in->bytes, len))) {
+    if (len > 0 &&
+        !s->events.data(s->events.user, s->events.stream, slice_of(in->bytes, len), more)) {
         s->state = DAMAGED;
     }
     if (s->state != READS) {

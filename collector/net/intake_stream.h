@@ -14,8 +14,8 @@ struct intake_stream; // one of them
 
 struct intake_events {
     // On the intake's thread, and behind its gate. Bytes were read; false: they are none that the
-    // connection may bring.
-    bool (*data)(void *user, uint32_t stream, struct slice bytes);
+    // connection may bring. more: whether more may have come by now that is not read yet.
+    bool (*data)(void *user, uint32_t stream, struct slice bytes, bool more);
     void *user;
     uint32_t stream;
     // On the event loop, once: nothing more is read, as it has ended, or data returned false.

@@ -5,6 +5,7 @@
 #include <event2/bufferevent_ssl.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 
 #include "base/limits.h"
@@ -197,6 +198,13 @@ static void give_away(struct connection *c, struct intake *in) {
     }
 }
 
+// Whether more has come on a connection than what its bufferevent has read.
+static bool has_more(const struct connection *c) {
+    int unread = 0;
+    return (c->all->tls && SSL_has_pending(bufferevent_openssl_get_ssl(c->bev))) ||
+           ioctl(bufferevent_getfd(c->bev), FIONREAD, &unread) != 0 || unread > 0;
+}
+
 // Hands on what a data connection has brought, once that may be read.
 static void read_data(struct connection *c) {
     const struct session *s = c->owned_by;
@@ -207,9 +215,10 @@ static void read_data(struct connection *c) {
         return;
     }
     intake_visit(in);
-    bool good = true;
+    bool good = true, unread = has_more(c);
     while (good && evbuffer_peek(input, -1, NULL, &extent, 1) > 0 && extent.iov_len > 0) {
-        good = s->events->data(s->user, c->stream, slice_of(extent.iov_base, extent.iov_len));
+        bool more = unread || evbuffer_get_length(input) > extent.iov_len;
+        good = s->events->data(s->user, c->stream, slice_of(extent.iov_base, extent.iov_len), more);
         evbuffer_drain(input, extent.iov_len);
     }
     intake_part(in);

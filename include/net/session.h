@@ -26,8 +26,9 @@ struct server_events {
     // Tools have none of the next three. A data connection is there; false refuses it. Bytes follow
     // once session_ready was called. stream: its number; when 0 comes, all before it have ended.
     bool (*data_begin)(void *user, uint32_t stream);
-    // Trace-port bytes. False when they are none: the data connection is closed.
-    bool (*data)(void *user, uint32_t stream, struct slice bytes);
+    // Trace-port bytes. False when they are none: the data connection is closed. more: whether more
+    // has come by now that is not read yet.
+    bool (*data)(void *user, uint32_t stream, struct slice bytes, bool more);
     void (*data_end)(void *user, uint32_t stream);
     // The thread that shall read its data connections: `data` is called on that, behind its gate,
     // and, for what had come before, on the event loop's thread, which visits then. NULL, as this

@@ -28,6 +28,8 @@ static struct {
     int hellos, messages, begins, ends, closed;
     uint32_t stream; // that the latest was of
     struct buffer data;
+    uint32_t pieces; // of data with more behind them, since the last one without
+    uint32_t most_pieces;
     char last_type[32];
     bool refuse, refuse_data, refuse_bytes;
 } seen;
@@ -63,10 +65,12 @@ static inline bool on_data_begin(void *user, uint32_t stream) {
     return !seen.refuse_data;
 }
 
-static inline bool on_data(void *user, uint32_t stream, struct slice bytes) {
+static inline bool on_data(void *user, uint32_t stream, struct slice bytes, bool more) {
     seen.stream = stream;
     assert_true(intake || session_streams(user)); // which is not the thread's to ask
     buffer_append(&seen.data, bytes.data, bytes.len);
+    seen.pieces = more ? seen.pieces + 1 : 0;
+    seen.most_pieces = seen.pieces > seen.most_pieces ? seen.pieces : seen.most_pieces;
     return !seen.refuse_bytes;
 }
 

@@ -105,6 +105,7 @@ static void start(void) {
     pipeline_set_clock(n, SECOND, 0);
     assert_true(pipeline_begin(
         n, &(struct pipeline_stream){.live = true, .markers = true, .entry = TIER_NONE}));
+    pipeline_tick(p, (struct pipeline_now){START, START});
     m = merge_new(n, take, &n);
     assert_non_null(m);
     tick(START);
@@ -138,7 +139,7 @@ static struct slice bytes_of(const struct sent *s) {
 
 static void empty_frame(uint32_t stream) {
     static const uint8_t empty[5];
-    assert_int_equal(merge_feed(m, stream, slice_of(empty, sizeof empty)), -1);
+    assert_int_equal(merge_feed(m, stream, slice_of(empty, sizeof empty), false), -1);
 }
 
 static void finish(void) {
@@ -194,7 +195,7 @@ static void feed_list(uint32_t stream, const struct sent *const *messages, uint3
     put_u8(TERM_NIL);
     uint32_t size = __builtin_bswap32((uint32_t)(out.len - at - 5));
     memcpy(out.data + at + 1, &size, sizeof size);
-    assert_int_equal(merge_feed(m, stream, slice_of(out.data + at, out.len - at)), -1);
+    assert_int_equal(merge_feed(m, stream, slice_of(out.data + at, out.len - at), false), -1);
     out.len = at;
 }
 
@@ -206,14 +207,14 @@ static void feed_blocks(uint32_t stream, const struct sent *const *messages, uin
         buffer_append(&terms, out.data + messages[i]->at, messages[i]->len);
     }
     assert_int_equal(native_of_terms(slice_of(terms.data, terms.len), most, &blocks), count);
-    assert_int_equal(merge_feed(m, stream, slice_of(blocks.data, blocks.len)), -1);
+    assert_int_equal(merge_feed(m, stream, slice_of(blocks.data, blocks.len), false), -1);
     buffer_free(&terms);
     buffer_free(&blocks);
 }
 
 static void end_frame(uint32_t stream) {
     static const uint8_t end[5] = {1};
-    assert_int_equal(merge_feed(m, stream, slice_of(end, sizeof end)), -1);
+    assert_int_equal(merge_feed(m, stream, slice_of(end, sizeof end), false), -1);
 }
 
 static int64_t arrives(const struct lies *lies, uint32_t stream, int64_t time) {
@@ -236,7 +237,7 @@ static void run(const struct lies *lies) {
                 if (sent[at[i]].process % lies->streams == i && many && listed < REQUESTS) {
                     list[listed++] = &sent[at[i]];
                 } else if (sent[at[i]].process % lies->streams == i) {
-                    assert_int_equal(merge_feed(m, i, bytes_of(&sent[at[i]])), -1);
+                    assert_int_equal(merge_feed(m, i, bytes_of(&sent[at[i]]), false), -1);
                     brought = true;
                 }
             }
@@ -305,7 +306,7 @@ static void same(void **state) {
 static void bring(size_t from, size_t until, uint32_t process) {
     for (size_t i = from; i < until; i++) {
         if (process == 2 || sent[i].process == process) {
-            assert_int_equal(merge_feed(m, sent[i].process, bytes_of(&sent[i])), -1);
+            assert_int_equal(merge_feed(m, sent[i].process, bytes_of(&sent[i]), false), -1);
         }
     }
     tick(sent[until - 1].time);
@@ -364,7 +365,7 @@ static void dropped(void **state) {
     merge_open(m, 1);
     bring(0, a, 2);
     frame_dropped(100);
-    assert_int_equal(merge_feed(m, 1, slice_of(out.data + at, out.len - at)), -1);
+    assert_int_equal(merge_feed(m, 1, slice_of(out.data + at, out.len - at), false), -1);
     out.len = at;
     bring(a, b, 0);
     bring(b, REQUESTS * OF_REQUEST, 2);
@@ -383,7 +384,7 @@ static void silent(void **state) {
     merge_open(m, 0);
     merge_open(m, 1);
     for (size_t i = 0; i < half; i++) {
-        merge_feed(m, 0, bytes_of(&sent[i]));
+        merge_feed(m, 0, bytes_of(&sent[i]), false);
         tick(sent[i].time);
         assert_true(now < START + MERGE_SILENT_NS || pipeline_totals(n).messages == i + 1);
         assert_true(now >= START + MERGE_SILENT_NS || pipeline_totals(n).messages == 0);
@@ -391,7 +392,7 @@ static void silent(void **state) {
     empty_frame(0);
     empty_frame(1);
     for (size_t i = half; i < REQUESTS * OF_REQUEST; i++) {
-        merge_feed(m, 0, bytes_of(&sent[i]));
+        merge_feed(m, 0, bytes_of(&sent[i]), false);
         empty_frame(1);
         tick(sent[i].time);
     }
@@ -400,6 +401,61 @@ static void silent(void **state) {
     assert_int_equal(sum.messages, REQUESTS * OF_REQUEST);
     assert_true(sum.incomplete_loss >= REQUESTS / 2 && sum.incomplete_loss < REQUESTS / 2 + 6);
     assert_int_equal(sum.requests_complete, REQUESTS - sum.incomplete_loss);
+}
+
+// Both bring what they have until a second has passed, and are up to date.
+static size_t up_to_date(void) {
+    size_t a = first_after(START + SECOND);
+    merge_open(m, 0);
+    merge_open(m, 1);
+    for (size_t i = 0; i < a; i++) {
+        bring(i, i + 1, 2);
+    }
+    for (int i = 0; i < 20; i++) {
+        empty_frame(0);
+        empty_frame(1);
+        tick(now + 10 * MS);
+    }
+    assert_int_equal(pipeline_totals(n).messages, a);
+    return a;
+}
+
+// What the first of them has next waits for the second, which is behind, whatever time passes.
+static void waits(size_t a, bool more) {
+    static const uint8_t empty[5];
+    size_t first = pipeline_totals(n).messages;
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(merge_feed(m, 1, slice_of(empty, sizeof empty), more), -1);
+        if (i == 0) {
+            merge_feed(m, 0, bytes_of(&sent[a]), false);
+        }
+        tick(now + 10 * MS);
+        assert_int_equal(pipeline_totals(n).messages, first);
+    }
+}
+
+// An empty frame with more behind it may be of long ago.
+static void behind(void **state) {
+    (void)state;
+    size_t a = up_to_date();
+    waits(a, true);
+    empty_frame(1);
+    tick(now + MERGE_HOLD_NS);
+    assert_int_equal(pipeline_totals(n).messages, a + 1);
+}
+
+// So may each, once the collector has stood still; for a second.
+static void stood_still(void **state) {
+    (void)state;
+    size_t a = up_to_date();
+    tick(now + MERGE_STILL_NS);
+    waits(a, false);
+    for (int i = 0; i < 50; i++) {
+        empty_frame(1);
+        tick(now + 10 * MS);
+    }
+    empty_frame(1);
+    assert_int_equal(pipeline_totals(n).messages, a + 1);
 }
 
 // What is no trace ends its connection, and nobody else's.
@@ -414,7 +470,7 @@ static void damaged(void **state) {
     for (size_t i = 0; i < half; i++) {
         len += sent[i].process == 1 ? sent[i].len : 0;
     }
-    assert_int_equal(merge_feed(m, 1, slice_text("GET / HTTP/1.0")), len);
+    assert_int_equal(merge_feed(m, 1, slice_text("GET / HTTP/1.0"), false), len);
     merge_close(m, 1, false);
     assert_true(merge_open(m, 1));
     bring(half, REQUESTS * OF_REQUEST, 2);
@@ -432,7 +488,7 @@ static void ended(void **state) {
     merge_open(m, 1);
     for (size_t i = 0; i < REQUESTS * OF_REQUEST; i++) {
         uint32_t stream = i < half ? sent[i].process : 0;
-        assert_int_equal(merge_feed(m, stream, bytes_of(&sent[i])), -1);
+        assert_int_equal(merge_feed(m, stream, bytes_of(&sent[i]), false), -1);
         tick(sent[i].time);
         if (i == half) {
             end_frame(1);
@@ -474,11 +530,11 @@ static void within_a_frame(void **state) {
         stop();
         start();
         merge_open(m, 0);
-        merge_feed(m, 0, slice_of(out.data + s->at, 9));
+        merge_feed(m, 0, slice_of(out.data + s->at, 9), false);
         merge_open(m, 1);
         for (size_t i = 1; i < 20; i++) {
             if (sent[i].process == 1) {
-                assert_int_equal(merge_feed(m, 1, bytes_of(&sent[i])), -1);
+                assert_int_equal(merge_feed(m, 1, bytes_of(&sent[i]), false), -1);
             }
         }
         assert_int_equal(pipeline_totals(n).messages, 0);
@@ -486,11 +542,11 @@ static void within_a_frame(void **state) {
             merge_close(m, 0, false);
             assert_true(merge_open(m, 0));
         } else {
-            merge_feed(m, 0, slice_of(out.data + s->at + 9, s->len - 9));
+            merge_feed(m, 0, slice_of(out.data + s->at + 9, s->len - 9), false);
         }
         for (size_t i = 1; i < 20; i++) {
             if (sent[i].process == 0) {
-                assert_int_equal(merge_feed(m, 0, bytes_of(&sent[i])), -1);
+                assert_int_equal(merge_feed(m, 0, bytes_of(&sent[i]), false), -1);
             }
         }
         tick(sent[19].time);
@@ -512,14 +568,14 @@ static void begun_frame(void **state) {
     merge_open(m, 1);
     tick(sent[19].time + 2 * MERGE_HOLD_NS);
     empty_frame(1);
-    merge_feed(m, 1, slice_of(out.data + s->at, 9));
+    merge_feed(m, 1, slice_of(out.data + s->at, 9), false);
     for (size_t i = 0; i < 20; i++) {
         if (sent[i].process == 0) {
-            merge_feed(m, 0, bytes_of(&sent[i]));
+            merge_feed(m, 0, bytes_of(&sent[i]), false);
         }
     }
     assert_int_equal(pipeline_totals(n).messages, 0);
-    merge_feed(m, 1, slice_of(out.data + s->at + 9, s->len - 9));
+    merge_feed(m, 1, slice_of(out.data + s->at + 9, s->len - 9), false);
     empty_frame(1);
     assert_true(pipeline_totals(n).messages > 1);
 }
@@ -530,11 +586,11 @@ static void room(void **state) {
     uint64_t fed = 0, most = 0;
     merge_open(m, 0);
     merge_open(m, 1);
-    merge_feed(m, 1, bytes_of(&sent[0]));
-    merge_feed(m, 0, bytes_of(&sent[0]));
+    merge_feed(m, 1, bytes_of(&sent[0]), false);
+    merge_feed(m, 0, bytes_of(&sent[0]), false);
     while (fed < 3 * LIMIT_PARTIAL_BYTES) {
         const struct sent *s = &sent[random_u64(&seed) % (REQUESTS * OF_REQUEST)];
-        assert_int_equal(merge_feed(m, 0, bytes_of(s)), -1);
+        assert_int_equal(merge_feed(m, 0, bytes_of(s), false), -1);
         fed += s->len;
         uint64_t waits = fed - pipeline_totals(n).bytes;
         most = waits > most && waits < fed ? waits : most;
@@ -552,13 +608,13 @@ static void room_in_pieces(void **state) {
     uint64_t fed = 0;
     merge_open(m, 0);
     merge_open(m, 1);
-    merge_feed(m, 1, bytes_of(&sent[0]));
+    merge_feed(m, 1, bytes_of(&sent[0]), false);
     for (size_t at = 0; fed < 3 * LIMIT_PARTIAL_BYTES; fed += PIECE) {
         static uint8_t piece[PIECE];
         for (size_t i = 0; i < PIECE; i++, at = (at + 1) % put_from) {
             piece[i] = out.data[at];
         }
-        assert_int_equal(merge_feed(m, 0, slice_of(piece, PIECE)), -1);
+        assert_int_equal(merge_feed(m, 0, slice_of(piece, PIECE), false), -1);
     }
     assert_true(pipeline_totals(n).bytes > 2 * LIMIT_PARTIAL_BYTES);
 }
@@ -598,11 +654,11 @@ static void loss_in_block(void **state) {
     merge_open(m, 1);
     for (size_t i = 0; i < REQUESTS * OF_REQUEST; i++) {
         if (sent[i].process == 1) {
-            assert_int_equal(merge_feed(m, 1, bytes_of(&sent[i])), -1);
+            assert_int_equal(merge_feed(m, 1, bytes_of(&sent[i]), false), -1);
         }
     }
     bring_blocks(0, a);
-    assert_int_equal(merge_feed(m, 0, slice_of(block.data, block.len)), -1);
+    assert_int_equal(merge_feed(m, 0, slice_of(block.data, block.len), false), -1);
     bring_blocks(a, REQUESTS * OF_REQUEST);
     end_all(true);
     struct ledger_row sum = ledger_sum(p);
@@ -628,9 +684,9 @@ static void loss_waits(void **state) {
     native_close(&writer);
     merge_open(m, 0);
     merge_open(m, 1);
-    assert_int_equal(merge_feed(m, 0, slice_of(block.data, block.len)), -1);
+    assert_int_equal(merge_feed(m, 0, slice_of(block.data, block.len), false), -1);
     for (size_t i = 0; i <= over; i++) {
-        assert_int_equal(merge_feed(m, 1, bytes_of(&sent[i])), -1);
+        assert_int_equal(merge_feed(m, 1, bytes_of(&sent[i]), false), -1);
         assert_true(i > half ||
                     (pipeline_totals(n).messages == i + 1 && pipeline_totals(n).dropped == 0));
     }
@@ -658,7 +714,7 @@ static void damaged_block(void **state) {
     merge_open(m, 0);
     merge_open(m, 1);
     empty_frame(1);
-    assert_int_equal(merge_feed(m, 0, slice_of(block.data, block.len)), -1);
+    assert_int_equal(merge_feed(m, 0, slice_of(block.data, block.len), false), -1);
     bring_blocks(2, 50);
     end_all(true);
     uint32_t later = 0;
@@ -681,7 +737,7 @@ static void cut_block(void **state) {
         stop();
         start();
         merge_open(m, 0);
-        merge_feed(m, 0, slice_of(block.data, cut));
+        merge_feed(m, 0, slice_of(block.data, cut), false);
         merge_close(m, 0, false);
         merge_open(m, 1);
         end_frame(1);
@@ -706,13 +762,13 @@ static void no_memory_for_a_block(void **state) {
         merge_open(m, 0);
         merge_open(m, 1);
         empty_frame(1);
-        merge_feed(m, 0, slice_of(begin.data, begin.len));
+        merge_feed(m, 0, slice_of(begin.data, begin.len), false);
         tick(START + 150 * MS);
         empty_frame(1);
         assert_int_equal(pipeline_totals(n).messages, 2);
-        merge_feed(m, 0, slice_of(rest.data, rest.len - 1));
+        merge_feed(m, 0, slice_of(rest.data, rest.len - 1), false);
         fail_alloc_at(failing ? 0 : -1);
-        merge_feed(m, 0, slice_of(rest.data + rest.len - 1, 1));
+        merge_feed(m, 0, slice_of(rest.data + rest.len - 1, 1), false);
         fail_alloc_at(-1);
         end_all(true);
         assert_int_equal(pipeline_totals(n).messages, OF_REQUEST);
@@ -734,9 +790,9 @@ static void room_for_blocks(void **state) {
     uint64_t each = native_of_terms(slice_of(out.data, out.len), 300, &blocks);
     merge_open(m, 0);
     merge_open(m, 1);
-    merge_feed(m, 1, bytes_of(&sent[0]));
+    merge_feed(m, 1, bytes_of(&sent[0]), false);
     while (fed < 3 * LIMIT_PARTIAL_BYTES) {
-        assert_int_equal(merge_feed(m, 0, slice_of(blocks.data, blocks.len)), -1);
+        assert_int_equal(merge_feed(m, 0, slice_of(blocks.data, blocks.len), false), -1);
         fed += blocks.len;
         told += each;
         size_t taken = n->pipeline->partial_bytes;
@@ -757,6 +813,8 @@ int main(void) {
         UNIT(lost),
         UNIT(dropped),
         UNIT(silent),
+        UNIT(behind),
+        UNIT(stood_still),
         UNIT(damaged),
         UNIT(within_a_frame),
         UNIT(room),

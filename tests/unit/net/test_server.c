@@ -195,6 +195,25 @@ static void last_bytes(void **state) {
     assert_int_equal(seen.data.len, 11 * sizeof bytes);
 }
 
+// Of what has come, each piece but the last is told to have more behind it.
+static void more_behind(void **state) {
+    (void)state;
+    static const char bytes[100 * 1024];
+    struct shim s = shim();
+    s.data = data_peer(&s);
+    UNTIL(seen.begins == 1);
+    put(s.data, bytes, sizeof bytes);
+    say(s.control, "tiers");
+    UNTIL(seen.data.len == sizeof bytes && seen.pieces == 0);
+    assert_true(seen.most_pieces > 0);
+    put(s.data, "x", 1);
+    UNTIL(seen.data.len == sizeof bytes + 1);
+    assert_int_equal(seen.pieces, 0);
+    close(s.data);
+    close(s.control);
+    UNTIL(seen.closed == 1);
+}
+
 static void strangers(void **state) {
     (void)state;
     struct shim s = shim();
@@ -679,6 +698,7 @@ int main(void) {
         UNIT(session),
         UNIT(early_end),
         UNIT(last_bytes),
+        UNIT(more_behind),
         UNIT(strangers),
         UNIT(refused_data),
         UNIT(in_pieces),
@@ -698,6 +718,7 @@ int main(void) {
         APART(session),
         APART(early_end),
         APART(last_bytes),
+        APART(more_behind),
         APART(refused_data),
         APART(goodbye),
         APART(streams),
