@@ -152,6 +152,17 @@ static int taken_from(const struct tracker *t, const struct process *p, uint64_t
     return count;
 }
 
+// Whether a message answers one that its sender had taken from this process before that time. What
+// it has asked itself then it would have had an answer to by now.
+static bool answers_older(const struct tracker *t, const struct hop *answer, uint64_t pid,
+                          int64_t time) {
+    const struct hop *h = hop_at(t, answer->cause);
+    for (int n = 0; h && n < LOOKED_BACK && h->label == answer->label && h->from != pid; n++) {
+        h = hop_at(t, h->before);
+    }
+    return h && h->label == answer->label && h->from == pid && h->time < time;
+}
+
 // Whether a process, or somebody for it, has asked the one who has sent this, and has had no answer
 // yet. Only those hops of that one are looked at that are unlike an answer.
 static enum asked has_asked(struct tracker *t, const struct process *p,
@@ -167,7 +178,7 @@ static enum asked has_asked(struct tracker *t, const struct process *p,
     for (int n = 0; h && n < LOOKED_BACK && h->time >= known; n++) {
         recent = h->time >= m->since;
         if (h->from == p->pid) {
-            open += !h->spawned && !h->spawns;
+            open += !h->spawned && !h->spawns && !answers_older(t, h, call->from, known);
         } else if (recent && !own && m->count > 0 && is_one_of(m, hop_request(t, h))) {
             return ASKED;
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose work a call is: pools, locks and servers that hand on one request's label with another
 // one's answer.
+#include "model/requests/tracker.h"
 #include "request_script.h"
 
 // Runs a script to its end, and compares what finished.
@@ -937,6 +938,39 @@ static void answer_or_new_work(void **state) {
                   ">Vd 6..7 self 1 wait 5.7;");
 }
 
+// W works for three processes in turn, whose answers are always late: they have them when W is at
+// the next one's. However long it has done so, each message that it gets is known to be new work.
+static void late_answers(void **state) {
+    (void)state;
+    enum { REQUESTS = 300, WHO = 3 };
+    struct script *s = script_new(true, 0);
+    char commands[200];
+    for (int i = 0; i < REQUESTS; i++) {
+        int label = i + 1, at = 10 * i, sent = 4 * i;
+        char who = (char)('A' + i % WHO), last = (char)('A' + (i + WHO - 1) % WHO);
+        snprintf(commands, sizeof commands,
+                 "begin %d %c %d; take %d W %d.1 %c %d; call %d W d %d.2 %c %d; ", label, who, at,
+                 label, at, who, sent + 1, label, at, who, sent + 1);
+        script_run(s, commands);
+        if (i > 0) {
+            snprintf(commands, sizeof commands, "take %d %c %d.3 W %d %d; end %d %c %d.4", i, last,
+                     at, sent, sent - 1, i, last, at);
+            script_run(s, commands);
+        }
+        snprintf(commands, sizeof commands,
+                 "take %d S %d.5 W %d %d; take %d W %d.6 S %d %d; ret W d %d.7", label, at,
+                 sent + 2, sent + 1, label, at, sent + 3, sent + 2, at);
+        script_run(s, commands);
+        s->len = 0;
+    }
+    uint32_t taken = s->pool->hop_count;
+    assert_true(taken > 3 * REQUESTS);
+    for (uint32_t i = 1; i <= taken; i++) {
+        assert_true(s->pool->hops[i % LIMIT_HOPS].sure);
+    }
+    script_free(s);
+}
+
 // What a spawned child that makes no calls asks for is its parent's, whatever the label.
 static void child_in_the_dark(void **state) {
     (void)state;
@@ -951,6 +985,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(through_the_dark),
         cmocka_unit_test(answer_or_new_work),
+        cmocka_unit_test(late_answers),
         cmocka_unit_test(child_in_the_dark),
         cmocka_unit_test(lent_worker),
         cmocka_unit_test(hops),
