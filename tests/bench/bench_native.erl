@@ -245,11 +245,12 @@ settled(Before, Looks) ->
 
 %% --- ways ---
 
-%% `marks' is native with nothing but the begins and ends of requests.
+%% `marks' is native with nothing but the begins and ends of requests, `hundredth' native where one
+%% request in a hundred is traced.
 ways(#load{calls = unknown}) ->
-    [untraced, native, eprof, tprof, call_time, dbg, recon, port, fprof];
+    [untraced, native, hundredth, eprof, tprof, call_time, dbg, recon, port, fprof];
 ways(_) ->
-    [untraced, native, marks, eprof, tprof, call_time, dbg, recon, port, fprof].
+    [untraced, native, marks, hundredth, eprof, tprof, call_time, dbg, recon, port, fprof].
 
 has(tprof) -> code:which(tprof) =/= non_existing;
 has(_) -> true.
@@ -260,6 +261,8 @@ on(native, Load, #{native := Port}) ->
     traced([{tracer, native}], Port, Load);
 on(marks, Load, #{marks := Port}) ->
     traced([{tracer, native}], Port, Load#load{options = [{tier_config, []}]});
+on(hundredth, Load, #{marks := Port}) ->
+    traced([{tracer, native}, {sample, {one_in, 100}}], Port, Load);
 on(port, Load, #{port := Port}) ->
     traced([{tracer, port}], Port, Load);
 on(eprof, #load{processes = Processes, tiers = [{_, First} | More]}, _) ->
@@ -297,7 +300,9 @@ on(fprof, #load{processes = Processes}, #{scratch := Scratch}) ->
 %% Each looks whether all calls were seen.
 off(untraced, _, _, _) ->
     ok;
-off(Kprof, _, _, _) when Kprof =:= native; Kprof =:= marks; Kprof =:= port ->
+off(Kprof, _, _, _) when
+    Kprof =:= native; Kprof =:= marks; Kprof =:= hundredth; Kprof =:= port
+->
     tracing = kprof:status(),
     kprof:stop_trace();
 off(eprof, _, Number, #load{tiers = Tiers}) ->

@@ -80,6 +80,7 @@ native_tables() {
     native_row 'untraced' untraced
     native_row 'kprof, native tracer' native
     native_row 'kprof, native tracer, begins and ends alone' marks
+    native_row 'kprof, native tracer, one request in a hundred' hundredth
     native_row 'kprof, trace port' port
     native_row 'call_time counters, all processes' call_time
     native_row 'eprof: counts and times alone' eprof
