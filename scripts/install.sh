@@ -144,6 +144,11 @@ find_missing() {
   need fish have fish
   need tmux have tmux
   need dpkg-dev have dpkg-shlibdeps
+  # the native tracer, for the other processor and another libc
+  if [ "$(uname -m)" = aarch64 ]; then need 'gcc-x86-64-linux-gnu libc6-dev-amd64-cross' compiles x86_64-linux-gnu-gcc "$scratch/main.c"
+  else need 'gcc-aarch64-linux-gnu libc6-dev-arm64-cross' compiles aarch64-linux-gnu-gcc "$scratch/main.c"; fi
+  need qemu-user have qemu-aarch64
+  need 'musl-tools' compiles musl-gcc "$scratch/main.c"
   need file have file # CPack asks it what is a program
   need debootstrap have debootstrap
   [ "$wanted" = long ] || return 0
