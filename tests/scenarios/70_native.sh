@@ -103,31 +103,37 @@ stop_tracing
 untouched "after that"
 export KPROF_EBIN=$shim/ebin
 
-# -- folders that nothing can be run from ------------------------------------------------------------------------------
+# -- folders that are full, and such that nothing can be run from --------------------------------------------------------
 # shellcheck disable=SC2016 # the inner shell expands them
-closed='for folder in $NOEXEC; do mount --bind "$folder" "$folder" && mount -o remount,bind,noexec "$folder" || exit; done'
-# attach_closed FOLDERS NAME: kprof attach traces a new node, which cannot run anything from these folders.
+closed='for folder in $NOEXEC; do mount --bind "$folder" "$folder" && mount -o remount,bind,noexec "$folder" || exit; done
+  [ -z "${FULL:-}" ] || mount -t tmpfs -o size=20k none "$FULL" || exit'
+# attach_closed NAME: kprof attach traces a new node, for which the folders of NOEXEC are such and in FULL a library has no room.
 attach_closed() {
-  NOEXEC=$1 shop=$scratch/closed.sh start_shop "$2"
-  node=$2@localhost
+  shop=$scratch/closed.sh start_shop "$1"
+  node=$1@localhost
   start "$attach_log" "$kprof" attach "$node" --tracer native --cookie-file "$scratch/cookie" --collector "127.0.0.1:$collector_port" \
     --json --entry scenario_flood:requests/1
   attach=$!
   wait_for 30 "attaching" started
 }
-rm -f "$attach_log"
-if [ "$(id -u)" -ne 0 ] || ! NOEXEC=$TMPDIR unshare -m sh -c "$closed" 2>/dev/null; then
-  echo "nothing can be mounted here: a folder that nothing can be run from cannot be tried"
-else
-  printf '#!/bin/sh\nexec unshare -m sh -c '\''%s; exec "$@"'\'' sh "%s" "$@"\n' "$closed" "$shop" >"$scratch/closed.sh"
-  chmod +x "$scratch/closed.sh"
-  attach_closed "$TMPDIR" "closed1_$$"
+# through_next NAME WHAT
+through_next() {
+  attach_closed "$1"
   mapped || fail "the library is not in the node's memory"
-  ok "it goes through the next folder"
+  ok "$2: it goes through the next folder"
   kill -INT "$attach"
   ends "$attach" 20
   rm -f "$attach_log"
-  attach_closed "$TMPDIR /tmp /var/tmp" "closed2_$$"
+}
+rm -f "$attach_log"
+if [ "$(id -u)" -ne 0 ] || ! FULL=$TMPDIR NOEXEC=$TMPDIR unshare -m sh -c "$closed" 2>/dev/null; then
+  echo "nothing can be mounted here: a folder that is full, or that nothing can be run from, cannot be tried"
+else
+  printf '#!/bin/sh\nexec unshare -m sh -c '\''%s; exec "$@"'\'' sh "%s" "$@"\n' "$closed" "$shop" >"$scratch/closed.sh"
+  chmod +x "$scratch/closed.sh"
+  FULL=$TMPDIR NOEXEC='' through_next "full_$$" "a full disk"
+  NOEXEC=$TMPDIR through_next "closed1_$$" "nothing can be run"
+  NOEXEC="$TMPDIR /tmp /var/tmp" attach_closed "closed2_$$"
   has "$attach_log" "traces to a port, not by the native tracer: .*$TMPDIR/kprof-[0-9a-f]*/kprof_native" "or it is the port, and says why"
   has "$collector_log" "node $node: tracing\$" "which the collector knows"
   kill -INT "$attach"
