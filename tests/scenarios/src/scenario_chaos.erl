@@ -127,7 +127,7 @@ in_order() ->
     Made = ?EVENTS_OF_CALL * ?CALLS * ?PROCESSES,
     case {Messages + Dropped, loads()} of
         {Made, _} -> ok;
-        {Fewer, After} when Fewer < Made, After =/= Before -> ok;
+        {Fewer, After} when Fewer < Made, After =/= Before orelse After rem 2 =:= 1 -> ok;
         {Other, _} -> exit({events, Other, of_calls, Made, dropped, Dropped})
     end,
     {Messages + Dropped, Dropped}.
@@ -279,7 +279,7 @@ takes(State) ->
         end,
     kprof_native:close(State).
 
-%% Before and after it.
+%% Before and after it: odd while it goes on, which may be for long where the machine is busy.
 count_load() -> persistent_term:put({?MODULE, loads}, loads() + 1).
 loads() -> persistent_term:get({?MODULE, loads}, 0).
 
