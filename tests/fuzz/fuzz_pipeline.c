@@ -171,7 +171,7 @@ static void flush(struct run *r) {
 
 static void data(struct run *r, struct fake *f, uint32_t number) {
     if (f->streams[number] &&
-        !events.data(f->user, number, slice_of(r->bytes.data, r->bytes.len))) {
+        !events.data(f->user, number, slice_of(r->bytes.data, r->bytes.len), false)) {
         over(f, number);
     }
 }
