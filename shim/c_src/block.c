@@ -140,6 +140,10 @@ struct named {
     uint64_t spawned;
 };
 
+static bool is_message(uint8_t kind) {
+    return kind == RECORD_SENT || kind == RECORD_TAKEN;
+}
+
 // Tells what a record names, as far as that is new.
 static struct named name(struct block *b, const union record *r, uint8_t kind, uint8_t flags) {
     struct named n = {.process = process_number(b, r->of.process)};
@@ -155,7 +159,7 @@ static struct named name(struct block *b, const union record *r, uint8_t kind, u
                                    record_byte(r, RECORD_CALLER_ARITY)) +
                    1;
     }
-    if (flags & RECORD_TOKEN && (kind == RECORD_CALL || kind == RECORD_TAKEN)) {
+    if (flags & RECORD_TOKEN && (kind == RECORD_CALL || is_message(kind))) {
         const uint8_t *tail = (const uint8_t *)r->of.tail;
         n.from = r->of.from != 0
                      ? process_number(b, r->of.from) + 1
@@ -219,7 +223,7 @@ bool block_add(struct block *b, const union record *r) {
     }
     if (kind == RECORD_CALL) {
         put_call(b, r, flags, n);
-    } else if (kind == RECORD_TAKEN) {
+    } else if (is_message(kind)) {
         put_token(b, r, flags, n.from);
     } else if (kind == RECORD_RETURN && (flags & RECORD_SPAWNED)) {
         put_number(b, n.spawned);

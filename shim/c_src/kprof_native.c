@@ -286,8 +286,7 @@ static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
     r.of.head = 0;
     r.of.time = now();
     if (argv[0] == atom.seq_trace) {
-        head = note_taken(env, &atoms, argv[2], argv[3], &r, &words);
-        head |= head != 0 ? RECORD_TAKEN : 0;
+        head = note_message(env, &atoms, argv[2], argv[3], &r, &words);
     } else if (enif_get_local_pid(env, argv[2], &tracee)) {
         r.of.process = tracee.pid;
         head = note_event(env, argv, &r, &words);

@@ -12,6 +12,7 @@ struct note_atoms note_atoms(ErlNifEnv *env) {
         .extra = enif_make_atom(env, "extra"),
         .match_spec_result = enif_make_atom(env, "match_spec_result"),
         .receive = enif_make_atom(env, "receive"),
+        .send = enif_make_atom(env, "send"),
     };
 }
 
@@ -239,23 +240,25 @@ uint8_t note_call(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM o
     return flags;
 }
 
-uint8_t note_taken(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM label,
-                   ERL_NIF_TERM what, union record *r, uint64_t *words) {
+uint8_t note_message(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM label,
+                     ERL_NIF_TERM what, union record *r, uint64_t *words) {
+    enum { FROM = 2, TO, SIZE = 5 };
     const ERL_NIF_TERM *of, *serials;
     int size, count;
-    ErlNifPid to;
+    ErlNifPid process;
     size_t used = 0;
-    if (!enif_get_tuple(env, what, &size, &of) || size != 5 || of[0] != atoms->receive ||
+    if (!enif_get_tuple(env, what, &size, &of) || size != SIZE ||
+        (of[0] != atoms->receive && of[0] != atoms->send) ||
         !enif_get_tuple(env, of[1], &count, &serials) || count != 2 ||
-        !enif_get_local_pid(env, of[3], &to)) {
+        !enif_get_local_pid(env, of[of[0] == atoms->send ? FROM : TO], &process)) {
         return 0;
     }
-    r->of.process = to.pid;
+    r->of.process = process.pid;
     r->of.lengths = 0;
-    struct token token = {label, serials[1], of[2], serials[0]};
+    struct token token = {label, serials[1], of[FROM], serials[0]};
     uint8_t flags = note_token(env, &token, r, &used);
     *words = words_of(used);
-    return flags;
+    return flags == 0 ? 0 : flags | (of[0] == atoms->send ? RECORD_SENT : RECORD_TAKEN);
 }
 
 uint64_t note_spawned(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM options,

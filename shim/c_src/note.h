@@ -9,7 +9,7 @@
 // The words of atoms.
 struct note_atoms {
     ERL_NIF_TERM undefined, none, erlang, spawn, spawn_link, spawn_opt, extra, match_spec_result;
-    ERL_NIF_TERM receive;
+    ERL_NIF_TERM receive, send;
 };
 
 struct note_atoms note_atoms(ErlNifEnv *env);
@@ -36,11 +36,12 @@ uint8_t note_call(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM o
 uint64_t note_spawned(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM options,
                       const union record *r);
 
-// Writes what seq_trace tells of a message that a process has taken out of its mailbox, {'receive',
-// {Previous, Serial}, From, To, Message}: the process and the token, whose label stands apart. Does
-// not look at the message. Returns the flags of the record, and its words; 0: it is nothing of use.
-uint8_t note_taken(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM label,
-                   ERL_NIF_TERM what, union record *r, uint64_t *words);
+// Writes what seq_trace tells of a message that a process of this node sends, or takes out of its
+// mailbox, {send | 'receive', {Previous, Serial}, From, To, Message}: that process and the token,
+// whose label stands apart. Does not look at the message. Returns the kind and flags of the record,
+// and its words; 0: it is nothing of use.
+uint8_t note_message(ErlNifEnv *env, const struct note_atoms *atoms, ERL_NIF_TERM label,
+                     ERL_NIF_TERM what, union record *r, uint64_t *words);
 
 // Writes a term as encoded in the external term format, without its leading 131. Returns how many
 // bytes it has; 0: it has more than `room`, and nothing is written.

@@ -16,7 +16,8 @@ enum record_kind {
     RECORD_OUT,
     RECORD_IN,
     RECORD_EXITED,
-    RECORD_TAKEN = 13,
+    RECORD_SENT,
+    RECORD_TAKEN,
     RECORD_LOST // made by drain.c
 };
 

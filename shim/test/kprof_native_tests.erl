@@ -249,8 +249,8 @@ reads(State, Read) ->
 
 %% --- messages with a token ---
 
-%% What processes take out of their mailboxes is told, when the token says so, and only then: labels
-%% of every kind, and messages that are exit signals, too.
+%% What processes send, and what they take out of their mailboxes, is told, when the token says so,
+%% and only then: labels of every kind, and messages that are exit signals, too.
 taken(_) ->
     ok = kprof_library:load(),
     State = kprof_native:open(#{}),
@@ -259,9 +259,10 @@ taken(_) ->
     %% of a label that is too long nothing is told
     Told = [read_after(State, fun() -> asks(Label, ['receive']) end) || Label <- Labels],
     ?assertEqual([2, 2, 2, 2, 0], Told),
-    ?assertEqual([0, 2, 2, 2], [
+    ?assertEqual([0, 2, 4, 2, 2], [
         read_after(State, fun() -> asks(17, Flags) end)
      || Flags <- [
+            [],
             [send],
             [send, 'receive'],
             ['receive', print, timestamp],
@@ -270,7 +271,7 @@ taken(_) ->
     ]),
     ?assertEqual(2, read_after(State, fun() -> dies(17) end)),
     {Messages, _, 0} = kprof_native:totals(State),
-    ?assertEqual(16, Messages),
+    ?assertEqual(20, Messages),
     ok = kprof_native:close(State),
     %% it goes by itself
     asks(17, ['receive']),
@@ -429,6 +430,7 @@ traces(_) ->
         begin
             kprof:set_token(lists:nth(N rem length(Names) + 1, Names)),
             ?assertEqual({'receive', true}, seq_trace:get_token('receive')),
+            ?assertEqual({send, true}, seq_trace:get_token(send)),
             ?MODULE:called(N),
             _ = N =:= 50 andalso echoed(100),
             kprof:clear_token()
@@ -440,8 +442,9 @@ traces(_) ->
     #{<<"messages">> := Messages, <<"unsent">> := 0} = kprof_mock_collector:wait_control(
         Mock, <<"trace_total">>
     ),
-    %% each has a call and a return of the tier, and the markers'; and there and back again
-    ?assert(Messages >= 400 + 200),
+    %% each has a call and a return of the tier, and the markers'; and there and back again, each
+    %% sent and taken
+    ?assert(Messages >= 400 + 400),
     [Stream] = kprof_mock_collector:data(Mock),
     Blocks = blocks(Stream),
     ?assert(byte_size(Blocks) > 1000),

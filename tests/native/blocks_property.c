@@ -20,7 +20,8 @@ _Static_assert((int)RECORD_CALL == (int)NATIVE_CALL && (int)RECORD_RETURN == (in
                    (int)RECORD_GC_START == (int)NATIVE_GC_START &&
                    (int)RECORD_GC_END == (int)NATIVE_GC_END && (int)RECORD_OUT == (int)NATIVE_OUT &&
                    (int)RECORD_IN == (int)NATIVE_IN && (int)RECORD_EXITED == (int)NATIVE_EXITED &&
-                   (int)RECORD_TAKEN == (int)NATIVE_TAKEN && (int)RECORD_LOST == (int)NATIVE_LOST,
+                   (int)RECORD_SENT == (int)NATIVE_SENT && (int)RECORD_TAKEN == (int)NATIVE_TAKEN &&
+                   (int)RECORD_LOST == (int)NATIVE_LOST,
                "kinds");
 _Static_assert((int)RECORD_TOKEN == (int)NATIVE_TOKEN && (int)RECORD_CALLER == (int)NATIVE_CALLER &&
                    (int)RECORD_REST == (int)NATIVE_REST && (int)RECORD_TERM == (int)NATIVE_TERM &&
@@ -164,7 +165,7 @@ static uint64_t any_record(union record *r) {
     static const uint8_t kinds[] = {
         RECORD_CALL,      RECORD_CALL,      RECORD_RETURN,   RECORD_RETURN, RECORD_CALL,
         RECORD_EXCEPTION, RECORD_RETURN_TO, RECORD_GC_START, RECORD_GC_END, RECORD_OUT,
-        RECORD_IN,        RECORD_EXITED,    RECORD_TAKEN,    RECORD_TAKEN};
+        RECORD_IN,        RECORD_EXITED,    RECORD_TAKEN,    RECORD_SENT};
     uint8_t head = kinds[any(sizeof kinds)];
     uint64_t count = RECORD_END(caller_module);
     memset(&r->of, 0, offsetof(struct record_fields, tail));
@@ -173,7 +174,7 @@ static uint64_t any_record(union record *r) {
     r->of.module = base + 1 + any(wide);
     r->of.function = base + 1 + any(9);
     r->of.head = any(any(wide) ? 3 : 256) << (8 * RECORD_ARITY);
-    if (head == RECORD_TAKEN) {
+    if (head == RECORD_SENT || head == RECORD_TAKEN) {
         any_token(r, &head);
         count = RECORD_END(tail) + (record_length(r, 0) + record_length(r, 1) + 7) / 8;
     } else if (head >= RECORD_GC_START) {
@@ -309,7 +310,7 @@ static void check_message(const struct message *m, const union record *r) {
                                     MESSAGE_OUT,
                                     MESSAGE_IN,
                                     MESSAGE_EXITED,
-                                    0,
+                                    MESSAGE_SENT,
                                     MESSAGE_TAKEN};
     uint8_t head = record_byte(r, RECORD_KIND), kind = head & 0x0f;
     uint8_t arity = record_byte(r, RECORD_ARITY);
@@ -328,7 +329,7 @@ static void check_message(const struct message *m, const union record *r) {
     }
     if (kind == RECORD_CALL) {
         check_call(m, r, head);
-    } else if (kind == RECORD_TAKEN) {
+    } else if (kind == RECORD_SENT || kind == RECORD_TAKEN) {
         check_token(m, r, head);
     }
 }

@@ -155,7 +155,8 @@ static inline void native_put_rest(struct native_writer *w, const struct told *t
 
 // Adds a record, and what it names before it.
 static inline void native_tell(struct native_writer *w, const struct told *t) {
-    bool call = t->kind == NATIVE_CALL || t->kind == NATIVE_TAKEN, lost = t->kind == NATIVE_LOST;
+    bool call = t->kind == NATIVE_CALL || t->kind == NATIVE_SENT || t->kind == NATIVE_TAKEN,
+         lost = t->kind == NATIVE_LOST;
     bool spawned = t->kind == NATIVE_RETURN && (t->flags & NATIVE_SPAWNED);
     uint64_t process = lost ? 0 : native_process_number(w, t->process);
     uint64_t function = 0, caller = 0, from = 0, child = 0;
@@ -353,7 +354,7 @@ static inline uint64_t native_of_terms(struct slice stream, uint32_t most, struc
 
 // Whether two messages say the same, but for the values that functions have returned and raised.
 static inline bool native_same(const struct message *a, const struct message *b) {
-    bool call = a->kind == MESSAGE_CALL || a->kind == MESSAGE_TAKEN;
+    bool call = a->kind == MESSAGE_CALL || a->kind == MESSAGE_SENT || a->kind == MESSAGE_TAKEN;
     if (a->kind != b->kind || a->clock != b->clock || a->time != b->time || a->pid != b->pid ||
         a->arity != b->arity || !slice_equal(a->name, b->name) ||
         !slice_equal(a->module.text, b->module.text) ||

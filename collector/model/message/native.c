@@ -9,6 +9,7 @@
 static const uint8_t FLAGS[] = {[NATIVE_CALL] =
                                     NATIVE_TOKEN | NATIVE_CALLER | NATIVE_REST | NATIVE_TERM,
                                 [NATIVE_RETURN] = NATIVE_SPAWNED,
+                                [NATIVE_SENT] = NATIVE_TOKEN | NATIVE_TERM,
                                 [NATIVE_TAKEN] = NATIVE_TOKEN | NATIVE_TERM,
                                 [NATIVE_END] = 0};
 
@@ -22,6 +23,7 @@ static const uint8_t KINDS[] = {[NATIVE_CALL] = MESSAGE_CALL,
                                 [NATIVE_OUT] = MESSAGE_OUT,
                                 [NATIVE_IN] = MESSAGE_IN,
                                 [NATIVE_EXITED] = MESSAGE_EXITED,
+                                [NATIVE_SENT] = MESSAGE_SENT,
                                 [NATIVE_TAKEN] = MESSAGE_TAKEN};
 
 // A record of a message or a loss as it stands there. What its kind and flags say nothing of is 0.
@@ -45,6 +47,11 @@ struct record {
 
 static inline enum native_kind kind_of(uint8_t head) {
     return (enum native_kind)(head & 0x0f);
+}
+
+// Sent, or taken.
+static inline bool is_message(enum native_kind kind) {
+    return kind == NATIVE_SENT || kind == NATIVE_TAKEN;
 }
 
 // -- reading --------------------------------------------------------------------------------------
@@ -121,9 +128,9 @@ static inline void read_record(struct cursor *c, struct record *rec) {
     }
     if (kind == NATIVE_CALL) {
         read_call(c, rec);
-    } else if (kind == NATIVE_TAKEN && (rec->head & NATIVE_TOKEN)) {
+    } else if (is_message(kind) && (rec->head & NATIVE_TOKEN)) {
         read_token(c, rec);
-    } else if (kind == NATIVE_TAKEN) {
+    } else if (is_message(kind)) {
         cursor_fail(c);
     } else if (rec->head & NATIVE_SPAWNED) {
         rec->spawned = read_number(c);
@@ -261,9 +268,9 @@ static inline bool take_message(struct native_reader *r, const struct record *re
         m->note_kind = NOTE_PROCESS;
         m->spawned = r->process[rec->spawned].pid;
     }
-    return kind == NATIVE_CALL    ? take_call(r, rec, m)
-           : kind == NATIVE_TAKEN ? take_token(r, rec, m)
-                                  : true;
+    return kind == NATIVE_CALL ? take_call(r, rec, m)
+           : is_message(kind)  ? take_token(r, rec, m)
+                               : true;
 }
 
 static void take_loss(const struct native_reader *r, const struct record *rec,
@@ -332,6 +339,7 @@ enum native_step native_next(struct native_reader *r, struct message *m, struct 
         case NATIVE_OUT:
         case NATIVE_IN:
         case NATIVE_EXITED:
+        case NATIVE_SENT:
         case NATIVE_TAKEN:
         case NATIVE_LOST:
             break;
@@ -453,7 +461,7 @@ static void put_record(const struct record *rec, uint64_t label, struct buffer *
     if (kind <= NATIVE_RETURN_TO) {
         leb128_append(out, rec->function);
     }
-    if (kind == NATIVE_CALL || kind == NATIVE_TAKEN) {
+    if (kind == NATIVE_CALL || is_message(kind)) {
         put_call(rec, label, out);
     } else if (rec->head & NATIVE_SPAWNED) {
         leb128_append(out, rec->spawned);

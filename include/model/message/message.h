@@ -34,8 +34,10 @@ enum message_kind {
     MESSAGE_OUT,    // the process is scheduled out,
     MESSAGE_IN,     // in again,
     MESSAGE_EXITED, // or dead
-    // The process takes a message with a token out of its mailbox, and has that token from now on.
-    // Only the native tracer tells it.
+    // The process sends a message with its token, or takes one out of its mailbox and has its token
+    // from now on. Of one message both tell the same label, serial and process that it came from.
+    // Only the native tracer tells them.
+    MESSAGE_SENT,
     MESSAGE_TAKEN
 };
 

@@ -25,7 +25,7 @@
 //   EXCEPTION                      time, process, function
 //   RETURN_TO                      time, process, a function + 1, or 0: undefined
 //   GC_START, GC_END, OUT, IN, EXITED   time, process
-//   TAKEN     TOKEN TERM           time, process, and the token as of a CALL: always
+//   SENT, TAKEN   TOKEN TERM       time, process, and the token as of a CALL: always
 //   LOST                           time, number of messages, until when (a difference* to time):
 //                                  so many are told as lost here, and any may be missing between
 //                                  the two times
@@ -62,7 +62,8 @@ enum native_kind {
     NATIVE_OUT,
     NATIVE_IN,
     NATIVE_EXITED,
-    NATIVE_TAKEN = 13,
+    NATIVE_SENT,
+    NATIVE_TAKEN,
     NATIVE_LOST,
     NATIVE_END
 };

@@ -17,7 +17,7 @@
 %%   15       the label of the request that is traced so, 0: none
 %%   16       when the last refusal of such a trace was told, in s
 %%   17       requests seen by the sampler
-%%   18       1 = the tracer is told of messages that processes take
+%%   18       1 = the tracer is told of messages that processes send and take
 %%   25       the time in ms up to which such traces are used up
 %%   33       requests that the sampler left out, not yet told to the collector
 %%   49       the time in us up to which forced samples are used up
@@ -199,7 +199,8 @@ take_due(Slots, Ahead, Cost, Tries) ->
 now_units() ->
     erlang:monotonic_time(microsecond) * ?UNITS.
 
-%% @doc Whether the tracer is told of messages that processes take, where their token says so.
+%% @doc Whether the tracer is told of messages that processes send and take, where their token says
+%% so.
 -spec set_takes(slots(), boolean()) -> ok.
 set_takes(Slots, true) -> atomics:put(Slots, ?TAKES, 1);
 set_takes(Slots, false) -> atomics:put(Slots, ?TAKES, 0).

@@ -44,7 +44,7 @@
 %% are traced for besides, and whether the entry's return is sent with its value, or told by the
 %% caller's name alone (process flag return_to), as of a tier. stale: labels of requests that are
 %% over, under which an entry begins one as it does under those of earlier traces. takes: the tracer
-%% is told when messages under its token are taken.
+%% is told when messages under its token are sent and taken.
 
 -define(COUNT, 16#fffffff).
 % labels below this are the markers'
@@ -70,7 +70,10 @@ spec(
             done({set_seq_token, label, label(Base)}),
             not_back()
         ] ++
-            [done({set_seq_token, 'receive', true}) || maps:get(takes, Settings, false)] ++
+            [
+                done({set_seq_token, Event, true})
+             || Event <- [send, 'receive'], maps:get(takes, Settings, false)
+            ] ++
             [message([entry | Call(Identity)])] ++
             Return ++
             % from OTP 27 on a killed process ends no call

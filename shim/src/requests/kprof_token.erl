@@ -434,11 +434,15 @@ restore(Slots, Label) ->
             ok
     end.
 
-%% The flag travels with the token, to other nodes, too. Where there is no system tracer it costs
+%% The flags travel with the token, to other nodes, too. Where there is no system tracer they cost
 %% nothing.
 give(Slots, Label) ->
     _ = seq_trace:set_token(label, Label),
-    _ = kprof_slots:takes(Slots) andalso seq_trace:set_token('receive', true),
+    _ = kprof_slots:takes(Slots) andalso
+        begin
+            _ = seq_trace:set_token(send, true),
+            seq_trace:set_token('receive', true)
+        end,
     ok.
 
 %% @doc Takes its token away.

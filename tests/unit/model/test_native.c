@@ -137,6 +137,14 @@ static void everything(void) {
                        .time = 1000031,
                        .process = worker,
                        .term = SLICE(some_label)});
+    tell((struct told){.kind = NATIVE_SENT,
+                       .flags = NATIVE_TOKEN,
+                       .time = 1000032,
+                       .process = worker,
+                       .label = 70001,
+                       .serial = 10,
+                       .from = &worker,
+                       .previous = 9});
     tell((struct told){.kind = NATIVE_LOST, .time = 2000000, .messages = 1234, .until = 2500000});
 }
 
@@ -214,6 +222,9 @@ static void every_kind(void **state) {
     assert_true(!m.head && m.note_kind == NOTE_NONE && m.note.len == 0);
     m = next_message();
     assert_true(m.kind == MESSAGE_TAKEN && m.from == 0 && m.token == hash_bytes(SLICE(some_label)));
+    m = next_message();
+    assert_true(m.kind == MESSAGE_SENT && m.time == 1000032 && m.pid == worker.number);
+    assert_true(m.from == worker.number && m.token == hash_mix(70001) && m.full_serial == 10);
     struct native_loss loss;
     assert_int_equal(native_next(&reader, &m, &loss), NATIVE_IS_LOSS);
     assert_true(loss.clock == MESSAGE_MONOTONIC && loss.messages == 1234);
@@ -588,8 +599,8 @@ static void bad_records(void **state) {
     static const uint8_t flags[16] = {[NATIVE_CALL] = 0xf0, [NATIVE_RETURN] = NATIVE_SPAWNED};
     for (unsigned kind = NATIVE_CALL; kind <= NATIVE_LOST; kind++) {
         for (unsigned flag = 0x10; flag < 0x100; flag <<= 1) {
-            if (!(flags[kind] & flag) && kind != 12 &&
-                kind != NATIVE_TAKEN) { // but for that it is good
+            if (!(flags[kind] & flag) && kind != NATIVE_SENT &&
+                kind != NATIVE_TAKEN) { // else it is good
                 open_block(0, 0);
                 tell((struct told){.kind = kind, .process = worker, .function = query});
                 assert_int_equal(ends_with(closed()), NATIVE_IS_OVER);
@@ -606,8 +617,9 @@ static void bad_records(void **state) {
     open_block(0, 0);
     native_put_u8(&writer, NATIVE_END | 0x80);
     assert_int_equal(ends_with(block()), NATIVE_IS_BAD);
-    BAD(12, 0, 0);
     BAD(NATIVE_TAKEN, 0, 0); // without a token
+    BAD(NATIVE_SENT, 0, 0);
+    BAD(NATIVE_SENT | NATIVE_TOKEN | NATIVE_CALLER, 0, 0, 0, 0, 0, 0, 0);
     BAD(NATIVE_TAKEN | NATIVE_TOKEN, 0, 0, 0, 0, 2, 0);
     BAD(NATIVE_TAKEN | NATIVE_TOKEN, 0, 0, 0, 0, 0);
     BAD(NATIVE_TAKEN | NATIVE_TOKEN | NATIVE_REST, 0, 0, 0, 0, 0, 0, 0, 0);
