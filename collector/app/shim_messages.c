@@ -158,12 +158,18 @@ static void on_gap(const struct shim_link *link, struct control_map message) {
     struct slice text = slice_text(""), reason = slice_text("");
     control_get_text(message, FIELD_TEXT, &text);
     control_get_text(message, FIELD_REASON, &reason);
-    bool reload = slice_is(reason, GAP_RELOAD);
+    bool reload = slice_is(reason, GAP_RELOAD), messages = slice_is(reason, GAP_MESSAGES);
     if (control_get_int(message, FIELD_FROM, &from) &&
         control_get_int(message, FIELD_UNTIL, &until)) {
-        pipeline_gap(link->node, from, until, reload);
+        if (messages) {
+            pipeline_messages_gap(link->node, from, until);
+        } else {
+            pipeline_gap(link->node, from, until, reload);
+        }
         shim_link_tell(link, LOG_INFO, "%s; requests that were open then are incomplete (%.*s)",
-                       reload ? "code was reloaded" : "trace flags were taken off",
+                       reload     ? "code was reloaded"
+                       : messages ? "somebody else is told which messages processes take"
+                                  : "trace flags were taken off",
                        (int)(text.len < 400 ? text.len : 400), text.data);
     }
 }

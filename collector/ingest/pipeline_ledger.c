@@ -102,6 +102,13 @@ void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_tic
     }
 }
 
+void pipeline_messages_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks) {
+    if (n->open && from_ticks <= until_ticks) {
+        tracker_gap(n->tracker, pipeline_node_ns(n, from_ticks), pipeline_node_ns(n, until_ticks));
+        tracker_takes_nothing(n->tracker);
+    }
+}
+
 uint32_t pipeline_labels(const struct pipeline_node *n) {
     return n->latest_stream.labels;
 }

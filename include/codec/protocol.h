@@ -36,7 +36,7 @@
 //                     the breaker's doing, and when there was no collector; the rest somebody asked
 //                     for. unmarked_calls: calls of tiers while nothing had begun a request;
 //                     unmarked: the same of the whole trace, 0 as soon as something has begun one
-//     gap             from, until, reason "reload" | "flags", text
+//     gap             from, until, reason "reload" | "flags" | "messages", text
 //                     the node's monotonic time: calls of tiers between the two may not have been
 //                     traced
 //     trace_total     labels (as in trace_started), messages, unsent
@@ -260,6 +260,7 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define LEVEL_WARNING "warning"
 // reason of a gap
 #define GAP_RELOAD "reload"
+#define GAP_MESSAGES "messages"
 
 // -- fields ---------------------------------------------------------------------------------------
 

@@ -175,6 +175,9 @@ struct pipeline_stream {
 // was reloaded, or somebody took the trace flags off.
 void pipeline_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks, bool reload);
 
+// Since a time between these, messages that the node's processes take are told to somebody else.
+void pipeline_messages_gap(struct pipeline_node *n, int64_t from_ticks, int64_t until_ticks);
+
 // The shim's word of a stream of which nothing more comes: how many messages its trace port gave in
 // all, dropped ones included. Those that did not come are lost: they enter the ledger as dropped,
 // and what is open of that stream is incomplete. Of a stream that is not one of the last two here

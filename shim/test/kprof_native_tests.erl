@@ -514,8 +514,23 @@ others_messages(_) ->
     ok = start(Mock),
     ?assertEqual([], kprof_life:warnings()),
     ?assertMatch({kprof_native, _}, seq_trace:get_system_tracer()),
-    %% somebody takes it over
+    %% somebody takes it over: that is noticed within half a second, and told
     _ = seq_trace:set_system_tracer(Other),
+    #{<<"reason">> := <<"messages">>, <<"from">> := From, <<"until">> := Until} =
+        kprof_mock_collector:wait_control(Mock, <<"gap">>),
+    ?assert(From < Until),
+    [Lost] = kprof_life:warnings(),
+    ?assertMatch("does not see which messages processes take, as " ++ _, Lost),
+    kprof:set_token(),
+    ?assertEqual({'receive', false}, seq_trace:get_token('receive')),
+    ?assertEqual({send, false}, seq_trace:get_token(send)),
+    ?MODULE:called(1),
+    echoed(10),
+    kprof:clear_token(),
+    Other ! {count, self()},
+    receive
+        Still -> ?assertEqual(0, Still)
+    end,
     ok = kprof:stop_trace(),
     ?assertEqual(Other, seq_trace:get_system_tracer()),
     ok.

@@ -179,7 +179,7 @@ static uint32_t sent_by(struct tracker *t, struct process *p, const struct track
         return of_message(t, p, call, tier, known);
     }
     uint32_t index = of_sender(t, p, call, tier);
-    if (p->hop != 0 && index != SLAB_NONE && lent_find(t, call->token)) {
+    if (t->takes && p->hop != 0 && index != SLAB_NONE && lent_find(t, call->token)) {
         request_hurt(request_at(t, index), REASON_CAUSE);
     }
     return index;

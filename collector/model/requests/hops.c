@@ -283,6 +283,10 @@ void tracker_taken(struct tracker *t, const struct tracker_call *call) {
     hop_add(t, p, &hop, request);
 }
 
+void tracker_takes_nothing(struct tracker *t) {
+    t->takes = false;
+}
+
 // Its further messages tell nothing of the one that it had taken before.
 static void hop_spawns(struct tracker *t, struct process *p, int64_t time, uint32_t request) {
     struct hop hop = {.time = time, .same = true};

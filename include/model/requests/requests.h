@@ -190,6 +190,9 @@ void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, boo
 // calls.
 void tracker_taken(struct tracker *t, const struct tracker_call *call);
 
+// From now on none is told any more, until the next one is: calls go by the other rules.
+void tracker_takes_nothing(struct tracker *t);
+
 // A call of a tier that is an entry, under a token that its process got for it. It begins a
 // request, which ends with its return. Inside of such a call, in the same process, it is a call
 // like others, and what comes under its token belongs to the request of the outer one. What the

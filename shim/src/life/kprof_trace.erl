@@ -571,11 +571,26 @@ look(#trace{full = Full} = T) ->
         false -> looked(T)
     end.
 
-looked(#trace{arming = Arming, watch = Watch} = T) ->
+looked(#trace{arming = Arming} = T) ->
     case kprof_guard:armed(kprof_arming:tracer(Arming)) of
-        true -> stale(T#trace{watch = kprof_watch:look((around(T))#{outlets := own(T)}, Watch)});
+        true -> stale(watched(messages(T)));
         % the guard has undone everything: its word is on its way
         false -> T
+    end.
+
+watched(#trace{watch = Watch} = T) ->
+    T#trace{watch = kprof_watch:look((around(T))#{outlets := own(T)}, Watch)}.
+
+%% Where nobody tells us of messages any more, tokens ask for no events, which somebody else would
+%% get.
+messages(#trace{slots = Slots, sampling = Sampling, tiers = Tiers, arming = Arming0} = T) ->
+    case kprof_arming:messages_lost(Arming0) of
+        no ->
+            T;
+        {lost, Line, Arming} ->
+            ok = kprof_slots:set_takes(Slots, false),
+            ok = kprof_watch:messages_lost(Line, around(T), T#trace.watch),
+            changed(kprof_tiers:anew(Slots, Sampling, Tiers), T#trace{arming = Arming})
     end.
 
 %% @doc The guard has set patterns again.

@@ -4,7 +4,7 @@
 %% kprof_stale}), and whether anything begins a request at all ({@link kprof_unmarked}).
 -module(kprof_watch).
 
--export([new/0, begin_at/3, look/2, disarmed/1, foreign_tracer/2]).
+-export([new/0, begin_at/3, look/2, messages_lost/3, disarmed/1, foreign_tracer/2]).
 -export([stale/5, due/2, changed/3]).
 -export([warnings/2, armed/3, fields/1, told/1]).
 
@@ -54,6 +54,11 @@ unmarked(#{slots := Slots, tiers := Tiers, arming := Arming}, #watch{unmarked = 
     Looked = W#watch{unmarked = kprof_unmarked:look(Now, Begun, Tracer, MFAs, Unmarked)},
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
     Looked.
+
+%% @doc Somebody else is told which messages processes take now, as the line says.
+-spec messages_lost(Line :: string(), watched(), watch()) -> ok.
+messages_lost(Line, #{control := Control}, #watch{seen = Seen}) ->
+    kprof_upkeep:messages_lost(Line, Control, Seen).
 
 %% @doc All is undone.
 -spec disarmed(watch()) -> watch().

@@ -15,6 +15,7 @@
     tracer/1,
     kind/1,
     takes/1,
+    messages_lost/1,
     warnings/1,
     open/3,
     set/3,
@@ -76,16 +77,36 @@ kind(#arming{tracer = Tracer}) ->
 takes(#arming{takes = Takes}) ->
     Takes =:= true.
 
+%% @doc Whether somebody else has become the node's system tracer since the last time: then it is
+%% told of no messages any more, and a line says so.
+-spec messages_lost(arming()) -> no | {lost, Line :: string(), arming()}.
+messages_lost(#arming{takes = true, tracer = Tracer} = A0) ->
+    case kprof_tracer:takes_messages(Tracer) of
+        true ->
+            no;
+        Other ->
+            A = A0#arming{takes = Other},
+            [Line] = warnings(A),
+            {lost, Line, A}
+    end;
+messages_lost(_) ->
+    no.
+
 %% @doc A line of text when it does not trace to what was wanted.
 -spec warnings(arming()) -> [string()].
 warnings(#arming{instead = none, takes = {other, Other}}) ->
     [
         lists:flatten(
             io_lib:format(
-                "does not see which messages processes take, as ~0tp is the node's system tracer "
+                "does not see which messages processes take, as ~ts the node's system tracer "
                 "(seq_trace): behind pools, locks and processes without tiers it may be unclear "
-                "for which request they work",
-                [Other]
+                "for which request they work, and waiting is estimated",
+                [
+                    case Other of
+                        false -> "somebody has taken away";
+                        _ -> io_lib:format("~0tp is", [Other])
+                    end
+                ]
             )
         )
     ];

@@ -4,7 +4,7 @@
 -module(kprof_tiers).
 
 -export([none/0, new/1, list/1, patterns/1, flags/1, has_entries/1, fields/1, take_off/2]).
--export([arm/3, sample/3, stale/4, count_left_out/2, count_changing/3]).
+-export([arm/3, sample/3, anew/3, stale/4, count_left_out/2, count_changing/3]).
 -export([entered/1, disarmed/1, clear_tokens/1]).
 
 -export_type([tiers/0, tier/0]).
@@ -141,6 +141,11 @@ begin_counting(Tiers) ->
 -spec sample(kprof_slots:slots(), kprof_sampling:sampling(), tiers()) -> tiers().
 sample(Slots, Sampling, Tiers) ->
     specs(Slots, Sampling, count_left_out(Slots, Tiers)).
+
+%% @doc With the patterns that the slots ask for now.
+-spec anew(kprof_slots:slots(), kprof_sampling:sampling(), tiers()) -> tiers().
+anew(Slots, Sampling, Tiers) ->
+    specs(Slots, Sampling, Tiers).
 
 %% @doc With these labels of requests that are over for the tiers of these names, in place of those
 %% that they had ({@link kprof_stale}).

@@ -15,6 +15,7 @@
     prove/2,
     close/2,
     take_messages/1,
+    takes_messages/1,
     set_flags/3,
     no_return_to/2,
     set_patterns/2,
@@ -363,9 +364,9 @@ quietly(Fun) ->
         error:badarg -> closed
     end.
 
-%% @doc Has the native tracer told of each message with a token that a process takes out of its
-%% mailbox, if the token's flag `receive' is set: it becomes the node's system tracer (seq_trace),
-%% of which there is one. {@link undo/2} takes that back, and so do the end of the owner and of the
+%% @doc Has the native tracer told of each message with a token that a process sends, or takes out of
+%% its mailbox, if the token's flag `send' or `receive' is set: it becomes the node's system tracer
+%% (seq_trace), of which there is one. {@link undo/2} takes that back, and so do the end of the owner and of the
 %% trace. `{other, Tracer}': somebody else is that already, and stays it.
 -spec take_messages(tracer()) -> boolean() | {other, term()}.
 take_messages({{native, State, _}, _, _}) ->
@@ -387,6 +388,16 @@ take_messages({{native, State, _}, _, _}) ->
     end;
 take_messages(_) ->
     false.
+
+%% @doc Whether the native tracer still is the node's system tracer: whoever wants to can become it,
+%% and nobody is told.
+-spec takes_messages(tracer()) -> true | {other, term()}.
+takes_messages({{native, State, _}, _, _}) ->
+    Ours = {kprof_native, State},
+    case seq_trace:get_system_tracer() of
+        Ours -> true;
+        Other -> {other, Other}
+    end.
 
 leave_messages({native, State, _}) ->
     Ours = {kprof_native, State},

@@ -6,6 +6,7 @@
 -module(kprof_upkeep).
 
 -export([new/0, begin_at/5, look/5, reset/4, foreign_tracer/2, warnings/2, foreign/1]).
+-export([messages_lost/3]).
 
 -export_type([seen/0]).
 
@@ -77,6 +78,15 @@ look(Tiers, Also, Arming, Control, Seen0) ->
         end,
     ok = kprof_guard:yield(Tracer, kprof_tiers:patterns(Tiers)),
     (tell_absent(Tiers, Tracer, Control, Seen))#seen{at = At}.
+
+%% @doc Messages that processes take are told to somebody else, since the last look at the latest.
+-spec messages_lost(Line :: string(), kprof_control:control(), seen()) -> ok.
+messages_lost(Line, Control, #seen{at = At}) ->
+    logger:warning("kprof: ~ts", [Line]),
+    kprof_control:told(
+        kprof_protocol:gap(messages, {At, erlang:monotonic_time()}, "all tiers"), Control
+    ),
+    kprof_control:told(kprof_protocol:note(warning, Line), Control).
 
 %% @doc The guard has set the patterns of these functions again, which may have been off for that
 %% native time.
