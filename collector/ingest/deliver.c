@@ -295,6 +295,11 @@ uint16_t deliver_state(struct pipeline_node *n, const struct message *m, int64_t
     case MESSAGE_EXITED:
         tracker_exited(n->tracker, m->pid, time);
         break;
+    case MESSAGE_SENT:
+        call = call_of(m, time);
+        call.from = m->pid;
+        tracker_sent(n->tracker, &call);
+        break;
     case MESSAGE_TAKEN:
         call = call_of(m, time);
         tracker_taken(n->tracker, &call);

@@ -21,7 +21,7 @@
 // stack sampling, and one of each while it is written, have theirs of it: meanwhile fewer requests
 // may be open. Runs take it as they grow, LIMIT_MB_SAMPLES_STEP by step. LIMIT_MB_SCRATCH stays.
 #define LIMIT_MB_REQUESTS 200
-#define LIMIT_MB_SCRATCH 10
+#define LIMIT_MB_SCRATCH 11
 #define LIMIT_MB_PROFILES 85
 #define LIMIT_MB_SAMPLES 85
 #define LIMIT_MB_SAMPLES_STEP 20
@@ -121,7 +121,7 @@
 // Requests that are open or in their grace time. 128 bytes each, 128 more for the name that a web
 // server's has from its begin, and up to 43 in the index of tokens.
 #define LIMIT_OPEN_REQUESTS 150000u
-// Spans of one request; the rest is cut and the request is incomplete. 420 bytes of scratch each,
+// Spans of one request; the rest is cut and the request is incomplete. 490 bytes of scratch each,
 // once.
 #define LIMIT_SPANS_PER_REQUEST 20000u
 // Processes that one request spawned; likewise.
@@ -144,9 +144,14 @@
 // What processes were at lately, of all nodes, 64 bytes each: messages of a process may overtake
 // those of another by DISORDER_NS, in which all nodes together end some thousands of calls.
 #define LIMIT_EPISODES 32768u
-// Messages that processes have taken, of all nodes, 72 bytes each, where a native tracer tells
+// Messages that processes have taken, of all nodes, 80 bytes each, where a native tracer tells
 // them: of a process that waited for longer it is no longer known what for.
 #define LIMIT_HOPS 16384u
+// Messages that were sent and not taken yet, likewise, 16 bytes each; how long others waited is not
+// measured. And times for which processes did not run, 24 bytes each: behind as many it is not
+// known any more whether a process that takes a message ran when that was sent.
+#define LIMIT_SENDS 32768u
+#define LIMIT_RESTS 16384u
 // Labels that are remembered as lent, 48 bytes each.
 #define LIMIT_LENT_LABELS 4096u
 // Calls of a node that came before what their senders did until then, 48 bytes each: they are

@@ -15,6 +15,7 @@
 //   call T P x time [F [S [L]]]
 //                           a call of tier x in P; the token came from F, or P, with serial S; F
 //                           had got serial L last
+//   send T P time S         P sends a message, with such a token
 //   take T P time F S [L]   P takes a message of F out of its mailbox, with such a token
 //   enter T P x time [S]    the same of an entry, under a token of its own
 //   blind T P x y time      the same of one whose return has no value and goes back to function y
@@ -31,7 +32,8 @@
 // Tokens are numbers, processes capital letters, tiers small ones, times milliseconds; commands end
 // with ';'. A finished request is told as "complete 0..30 self 20: Aa 10..20 self 10, >Bb 12..14
 // self 2 async;", with '>' for each span above, and marks where they are due: inner (not the
-// outermost of its tier), async, open, error, unknown (no value), wait, gc, off.
+// outermost of its tier), async, open, error, unknown (no value), wait, gc, off. A wait that is
+// measured is followed by ! and, where that is known, by what of it was in the run queue.
 #pragma once
 
 #include "unit.h"
@@ -114,6 +116,10 @@ static inline void script_finished(void *context, const struct request_result *r
                     : span->blind ? " unknown"
                                   : "");
         script_cost(s, "wait", span->wait);
+        script_tell(s, "%s", span->measured ? "!" : "");
+        if (span->run_queue != SPAN_UNKNOWN) {
+            script_tell(s, "%s", script_ms(span->run_queue, a));
+        }
         script_cost(s, "gc", span->gc);
         script_cost(s, "off", span->off_cpu);
     }
@@ -230,6 +236,12 @@ static inline bool script_besides(struct script *s, const char *line) {
     if ((n = sscanf(line, " none %lu %c %c %c %lf %c", &token, &process, &tier, &other, &ms,
                     &from)) >= 5) {
         script_call_to(s, token, process, tier, ms, n == 6 ? from : process, other, 0, 0);
+    } else if (sscanf(line, " send %lu %c %lf %lu", &token, &process, &ms, &serial) == 4) {
+        tracker_sent(s->tracker, &(struct tracker_call){.pid = script_pid(process),
+                                                        .token = token,
+                                                        .from = script_pid(process),
+                                                        .full_serial = serial,
+                                                        .time = script_ns(ms)});
     } else if ((n = sscanf(line, " take %lu %c %lf %c %lu %lu", &token, &process, &ms, &from,
                            &serial, &previous)) >= 5) {
         tracker_taken(s->tracker, &(struct tracker_call){.pid = script_pid(process),

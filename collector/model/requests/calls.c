@@ -91,13 +91,15 @@ struct request_ref take_call(struct tracker *t, const struct tracker_call *call,
         request_hurt(request_at(t, index), REASON_ROOM);
     }
     struct tracker_call asked = *call;
+    struct hop_chain chain = {.count = 0};
     if (p->hop != 0 && open && open->below == SLAB_NONE && tier != RECORD_SPAWN) {
-        asked.from = hop_asker(t, p, call, index);
+        asked.from = hop_asker(t, p, call, index, &chain);
     }
     if (!open || !span_add(t, index, open, &asked)) {
         t->counts.refused_calls++;
         return NO_REQUEST;
     }
+    waits_add(t, index, open, &chain);
     return (struct request_ref){index, request_at(t, index)->generation};
 }
 

@@ -268,6 +268,7 @@ static struct process *process_of_hop(struct tracker *t, uint64_t pid, int64_t t
 
 void tracker_taken(struct tracker *t, const struct tracker_call *call) {
     struct process *p = process_of_hop(t, call->pid, call->time);
+    int64_t sent = send_taken(t, call);
     t->takes = true;
     if (!p) {
         return;
@@ -280,11 +281,13 @@ void tracker_taken(struct tracker *t, const struct tracker_call *call) {
     uint32_t request = goes_to(t, p, call, index, &sure);
     hop.sure = sure;
     hop.same = request == index;
+    hop.sent_at = sent;
+    hop.in_at = sent == INT64_MIN ? INT64_MIN : rest_over(t, p, sent);
     hop_add(t, p, &hop, request);
 }
 
 void tracker_takes_nothing(struct tracker *t) {
-    t->takes = false;
+    t->takes = t->measures = false;
 }
 
 // Its further messages tell nothing of the one that it had taken before.
@@ -339,24 +342,31 @@ bool hop_known(const struct tracker *t, const struct process *p, const struct tr
 }
 
 uint64_t hop_asker(struct tracker *t, struct process *p, const struct tracker_call *call,
-                   uint32_t request) {
-    enum { DEEPEST = 16 };
+                   uint32_t request, struct hop_chain *chain) {
     const struct hop *h = hop_of_call(t, p, call);
-    bool again = p->hop_called == p->hop;
+    bool again = p->hop_called == p->hop, measured = true;
+    uint32_t number = p->hop;
     if (!h || !h->sure || !h->same || (again && call->from == p->pid)) {
         return call->from;
     }
     p->hop_called = p->hop;
-    for (int n = 0; n < DEEPEST; n++) {
+    for (int n = 0; n < HOPS_DEEP; n++) {
         const struct process *from = process_find(t, h->from);
         const struct hop *before = hop_at(t, h->cause);
         bool at_it = from && from->work == request &&
                      from->work_generation == request_at(t, request)->generation;
+        measured = measured && h->sent_at != INT64_MIN;
+        if (measured && !h->told) {
+            chain->hops[chain->count++] = number;
+        }
         if (at_it || !before || before->spawned || !before->sure || !before->same ||
             begun_by(request_at(t, request), h->from)) {
             break;
         }
+        number = h->cause;
         h = before;
     }
+    chain->count = measured && !again ? chain->count : 0;
+    chain->again = again && t->measures;
     return h->from;
 }

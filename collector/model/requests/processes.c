@@ -172,6 +172,9 @@ void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, boo
         *since = time;
     } else {
         add_cost(t, p, kind, *since, time);
+        if (kind == PAUSE_OFF_CPU) {
+            rest_note(t, p, *since, time);
+        }
         *since = INT64_MIN;
     }
 }

@@ -26,10 +26,12 @@ struct request_pool *request_pool_new(void) {
     p->closed = calloc(LIMIT_CLOSED_TOKENS, sizeof *p->closed);
     p->episodes = calloc(LIMIT_EPISODES, sizeof *p->episodes);
     p->hops = calloc(LIMIT_HOPS, sizeof *p->hops);
+    p->rests = calloc(LIMIT_RESTS, sizeof *p->rests);
+    p->sends = calloc(LIMIT_SENDS, sizeof *p->sends);
     p->lent = calloc(LIMIT_LENT_LABELS, sizeof *p->lent);
     p->forgotten = calloc(LIMIT_FORGOTTEN_PROCESSES, sizeof *p->forgotten);
-    if (!p->tree || !p->places || !p->closed || !p->episodes || !p->hops || !p->lent ||
-        !p->forgotten) {
+    if (!p->tree || !p->places || !p->closed || !p->episodes || !p->hops || !p->rests ||
+        !p->sends || !p->lent || !p->forgotten) {
         request_pool_free(p);
         return NULL;
     }
@@ -49,6 +51,8 @@ void request_pool_free(struct request_pool *p) {
         free(p->closed);
         free(p->episodes);
         free(p->hops);
+        free(p->rests);
+        free(p->sends);
         free(p->lent);
         free(p->forgotten);
         free(p);

@@ -16,12 +16,16 @@ enum {
 };
 
 // Spans and spawns of a request, for each span what it lost to garbage collection and scheduling,
-// and a token.
-enum { RECORDS = 3 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
+// a token, and a message that brought it.
+enum { RECORDS = 4 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
 
 // Records among a request's spans that are none; they stand in the tier's place.
 enum {
-    RECORD_NONE = TIER_NONE - 5, // nothing: it fills a chunk
+    RECORD_NONE = TIER_NONE - 6, // nothing: it fills a chunk
+    // a message that brought the span `parent` to its process, if only by way of others: sent at
+    // start and taken at end, by a process that had run at pid, an int64_t (struct hop); the last
+    // one first. Open: none has, since the span before there
+    RECORD_WAIT = TIER_NONE - 5,
     // start is a token that a process showed while it worked for the request, and that is another
     // one's
     RECORD_LENT = TIER_NONE - 4,
@@ -195,7 +199,8 @@ struct process {
     // the highest serial of what it is known to have sent there before it got another message; 0:
     // of nothing
     uint64_t sent;
-    uint32_t hop;        // number of its latest, 0: none
+    uint32_t hop; // number of its latest, 0: none; and of its latest rest
+    uint32_t rest;
     uint32_t hop_called; // of the one at which it made its latest call that looked for one
     uint8_t last_event;  // enum last_event
     bool sure;           // nothing else can be the request of its latest call
@@ -224,6 +229,8 @@ struct hop {
     uint64_t got;                 // its serial
     uint64_t from;                // who has sent it; of a spawn the parent
     uint64_t sent;                // the lowest serial known of what was sent at it, 0: none
+    int64_t sent_at;              // when the message was sent, INT64_MIN: not known. When its
+    int64_t in_at;                // process ran for the first time since then, likewise
     uint32_t request, generation; // that the process is at from then on; SLAB_NONE: not known
     uint32_t before;              // number of the hop of this process before it, 0: none
     uint32_t cause;               // of the sender's at which it was sent, 0: none
@@ -232,6 +239,20 @@ struct hop {
     bool same : 1;                // that is the message's
     bool spawned : 1;             // that brought its process into the world
     bool spawns : 1;              // its process has spawned another one at the hop before
+    bool told : 1;                // a call has got what it waited
+};
+
+// A message that was sent, and not taken yet.
+struct send {
+    uint64_t key; // 0: none
+    int64_t time; // INT64_MIN: not known
+};
+
+// A stretch of time for which a process did not run.
+struct rest {
+    int64_t from, to;
+    uint32_t before; // number of the rest of this process before it, 0: none
+    uint32_t losses; // the tracker's then
 };
 
 // A label that a process has shown while it worked for another request.
@@ -263,9 +284,12 @@ struct request_pool {
     uint64_t *closed;
     struct episode *episodes; // of all nodes: LIMIT_EPISODES, each at the place that its number has
     struct hop *hops;         // of all nodes: LIMIT_HOPS, each at the place that its number has
+    struct rest *rests;       // likewise: LIMIT_RESTS
+    struct send *sends;       // of all nodes: LIMIT_SENDS, in sets as those of `closed`
     struct lent *lent;        // of all nodes: LIMIT_LENT_LABELS, in sets as those of `closed`
     uint32_t episode_count;   // the number of the latest
     uint32_t hop_count;       // likewise
+    uint32_t rest_count;      // likewise
     struct forgotten *forgotten; // of all nodes: LIMIT_FORGOTTEN_PROCESSES, in sets as well
     uint32_t overlooked; // episode_count when one of them made room that had an episode still there
     uint32_t nodes_made;

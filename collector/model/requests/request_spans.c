@@ -81,6 +81,8 @@ static void spread_span(struct span *to, const struct span_record *s) {
     to->gc = 0;
     to->off_cpu = 0;
     to->wait = 0;
+    to->waits = SPAN_NONE;
+    to->brought = false;
 }
 
 void each_record(const struct tracker *t, const struct request *r, void *context,
@@ -104,13 +106,33 @@ static void spread_plain(void *context, uint32_t i, const struct span_record *re
 struct spreading {
     struct span *spans;
     struct spawn *spawns;
+    struct span_wait *waits;
     uint32_t *places; // record -> place in spans
     uint32_t span_count;
     uint32_t spawn_count;
+    uint32_t wait_count;
 };
 
 static uint32_t place_of(const struct spreading *s, uint32_t record) {
     return record == SPAN_NONE ? SPAN_NONE : s->places[record];
+}
+
+// Messages past the cap leave their span without any: it is estimated then.
+static void spread_wait(struct spreading *s, const struct span_record *record) {
+    uint32_t place = s->places[record->parent];
+    struct span *span = &s->spans[place];
+    if (record->open || record->end < record->start || s->wait_count == TREE_WAITS) {
+        span->waits = record->open ? SPAN_AGAIN : SPAN_NONE;
+        return;
+    }
+    int64_t ran = (int64_t)record->pid;
+    bool known = ran >= record->start && ran <= record->end;
+    s->waits[s->wait_count] = (struct span_wait){.sent = record->start,
+                                                 .taken = record->end,
+                                                 .ran = known ? ran : INT64_MIN,
+                                                 .span = place,
+                                                 .next = span->waits};
+    span->waits = s->wait_count++;
 }
 
 static void spread_mixed(void *context, uint32_t i, const struct span_record *record) {
@@ -119,6 +141,8 @@ static void spread_mixed(void *context, uint32_t i, const struct span_record *re
         struct span *span = &s->spans[s->places[record->parent]];
         span->gc += record->start;
         span->off_cpu += record->end;
+    } else if (record->tier == RECORD_WAIT) {
+        spread_wait(s, record);
     } else if (record->tier == RECORD_SPAWN) {
         if (record->from != 0) {
             s->spawns[s->spawn_count++] = (struct spawn){record->start, record->pid, record->from,
@@ -132,9 +156,10 @@ static void spread_mixed(void *context, uint32_t i, const struct span_record *re
     }
 }
 
-// Copies the records to the tree's scratch. Returns how many spawns are among them.
-static uint32_t spread(struct tracker *t, const struct request *r) {
+// Copies the records to the tree's scratch.
+static struct spreading spread(struct tracker *t, const struct request *r) {
     struct spreading s = {.spans = request_tree_spans(t->pool->tree),
+                          .waits = request_tree_waits(t->pool->tree),
                           .spawns = request_tree_spawns(t->pool->tree),
                           .places = t->pool->places};
     if (r->count == r->spans) {
@@ -142,7 +167,7 @@ static uint32_t spread(struct tracker *t, const struct request *r) {
     } else {
         each_record(t, r, &s, spread_mixed);
     }
-    return s.spawn_count;
+    return s;
 }
 
 // Without markers: takes begin, end and outcome from the call that opened the request. Returns
@@ -256,7 +281,7 @@ static enum incomplete_reason reason_of(const struct tracker *t, const struct re
 void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
                    struct request_result *result) {
     struct request_tree *tree = t->pool->tree;
-    uint32_t spawns = spread(t, r);
+    struct spreading spread_out = spread(t, r);
     bool good = fate == REQUEST_COMPLETE && whole(t, r, request_tree_spans(tree));
     result->error = r->error;
     result->calls = r->spans + r->beyond;
@@ -270,7 +295,8 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
     result->end = good ? r->end : r->last;
     if (good) {
         struct tree_request whole_one = {.count = r->spans,
-                                         .spawns = spawns,
+                                         .spawns = spread_out.spawn_count,
+                                         .waits = spread_out.wait_count,
                                          .begin = r->begin,
                                          .end = r->end,
                                          .begin_pid = r->begin_pid,

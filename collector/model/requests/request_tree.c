@@ -8,6 +8,7 @@
 #include "span_parents.h"
 
 enum { TIERS = LIMIT_TIER_NAMES + 1 };
+#define COUNTS (UINT32_MAX - 1)
 
 struct request_tree {
     struct span *spans;  // LIMIT_SPANS_PER_REQUEST each, like the next
@@ -20,12 +21,12 @@ struct request_tree {
     uint32_t *sibling;
     struct span_parents *parents;
     int64_t *until; // up to where the children of a span cover it
-    // Moments of waiting that count already, apart from each other, the latest last: N of them.
-    struct moments {
-        int64_t from, to;
-    } * waited;
-    struct moments *waited_end; // behind the last of them
-    int64_t *until_above;       // what until_of_tier was before the span
+    // Messages of spans, TREE_WAITS at most, and behind them what spans without such waited, N of
+    // those. From when a message counts as waiting, `sent` to `taken` are the moments that do, and
+    // `next` is COUNTS.
+    struct span_wait *waits;
+    uint32_t wait_count;
+    int64_t *until_above; // what until_of_tier was before the span
     // latest end of the tier's spans above the one looked at; INT64_MIN: none
     int64_t until_of_tier[TIERS];
 };
@@ -41,8 +42,8 @@ struct request_tree *request_tree_new(void) {
     t->order = malloc(5 * N * sizeof *t->order);
     t->until = malloc(N * sizeof *t->until);
     t->until_above = malloc(N * sizeof *t->until_above);
-    t->waited = malloc(N * sizeof *t->waited);
-    if (!t->spans || !t->sorted || !t->order || !t->until || !t->until_above || !t->waited ||
+    t->waits = malloc((TREE_WAITS + N) * sizeof *t->waits);
+    if (!t->spans || !t->sorted || !t->order || !t->until || !t->until_above || !t->waits ||
         !(t->parents = span_parents_new())) {
         request_tree_free(t);
         return NULL;
@@ -65,7 +66,7 @@ void request_tree_free(struct request_tree *t) {
         free(t->order);
         free(t->until);
         free(t->until_above);
-        free(t->waited);
+        free(t->waits);
         free(t);
     }
 }
@@ -76,6 +77,10 @@ struct span *request_tree_spans(struct request_tree *t) {
 
 struct spawn *request_tree_spawns(struct request_tree *t) {
     return span_parents_spawns(t->parents);
+}
+
+struct span_wait *request_tree_waits(struct request_tree *t) {
+    return t->waits;
 }
 
 static void swap_spans(struct request_tree *t) {
@@ -207,31 +212,26 @@ static void find_outermost(struct request_tree *t, uint32_t count) {
     }
 }
 
-// What of the moments until `to` did not count as waiting yet; from now on they do. `to` is never
-// less than before.
-static int64_t wait_once(struct request_tree *t, int64_t from, int64_t to) {
-    int64_t fresh = to - from;
-    struct moments *end = t->waited_end;
-    for (; end > t->waited && end[-1].to >= from; end--) {
-        fresh -= end[-1].to - (end[-1].from > from ? end[-1].from : from);
-        from = end[-1].from < from ? end[-1].from : from;
+// What a span waited by its messages, where these are told.
+static void measure(const struct request_tree *t, struct span *span) {
+    int64_t wait = 0, run_queue = 0;
+    span->measured = false;
+    span->run_queue = SPAN_UNKNOWN;
+    if (!span->brought || span->waits >= SPAN_AGAIN) {
+        return;
     }
-    *end = (struct moments){from, to};
-    t->waited_end = end + 1;
-    return fresh;
-}
-
-// From when on a span takes the time of what is above it, which ends at `end` and is covered until
-// `until`: from its start, or from when that waited for it.
-static inline int64_t taken_from(struct request_tree *t, struct span *span, int64_t end,
-                                 int64_t until) {
-    if (span->wait <= 0 || span->start <= until || span->start > end) {
-        return span->start;
+    for (uint32_t i = span->waits; i != SPAN_NONE; i = t->waits[i].next) {
+        const struct span_wait *w = &t->waits[i];
+        if (w->taken > span->start) { // times run back: that cannot be
+            return;
+        }
+        wait += w->taken - w->sent;
+        run_queue = w->ran == INT64_MIN || run_queue == SPAN_UNKNOWN ? SPAN_UNKNOWN
+                                                                     : run_queue + w->ran - w->sent;
     }
-    int64_t sent = span->start - span->wait;
-    int64_t from = sent > until ? sent : until;
-    span->waiting = wait_once(t, from, span->start);
-    return from;
+    span->measured = true;
+    span->wait = wait;
+    span->run_queue = run_queue;
 }
 
 // What of the time from `from` to `to` was not covered yet; *until, up to where it is, moves on.
@@ -244,6 +244,70 @@ static inline int64_t cover(int64_t from, int64_t to, int64_t *until) {
     return to - from;
 }
 
+// Moments up to `to` count as waiting for a span, from `from` on or from where what is above it is
+// covered until. Returns how many of them are covered by that now.
+static int64_t wait_for(struct span_wait *w, uint32_t span, int64_t from, int64_t to,
+                        int64_t *until) {
+    from = from > *until ? from : *until;
+    *w = (struct span_wait){.sent = from, .taken = to, .span = span, .next = COUNTS};
+    return cover(from, to, until);
+}
+
+// The same of all that a span waited, below what ends at `end`.
+static inline int64_t wait_above(struct request_tree *t, uint32_t i, int64_t end, int64_t *until) {
+    const struct span *span = &t->sorted[i];
+    int64_t covered = 0;
+    if (span->wait <= 0 || span->start > end) {
+        return 0;
+    }
+    if (!span->measured) {
+        return span->start <= *until ? 0
+                                     : wait_for(&t->waits[t->wait_count++], i,
+                                                span->start - span->wait, span->start, until);
+    }
+    for (uint32_t k = span->waits, next; k != SPAN_NONE; k = next) {
+        struct span_wait *w = &t->waits[k];
+        next = w->next;
+        if (w->taken > *until) {
+            covered += wait_for(w, i, w->sent, w->taken, until);
+        }
+    }
+    return covered;
+}
+
+static int by_taken(const void *a, const void *b) {
+    const struct span_wait *x = a, *y = b;
+    return x->taken != y->taken ? (x->taken < y->taken ? -1 : 1) : x->span < y->span ? -1 : 1;
+}
+
+// Gives each moment that counts as waiting to the span whose wait was over first.
+static void wait_once(struct request_tree *t) {
+    struct span_wait *waits = t->waits;
+    uint32_t count = 0, end = 0;
+    bool sorted = true;
+    for (uint32_t i = 0; i < t->wait_count; i++) {
+        if (waits[i].next == COUNTS) {
+            sorted = sorted && (count == 0 || waits[count - 1].taken <= waits[i].taken);
+            waits[count++] = waits[i];
+        }
+    }
+    if (!sorted) {
+        qsort(waits, count, sizeof *waits, by_taken);
+    }
+    // those looked at already, apart from each other, stand in the first places
+    for (uint32_t i = 0; i < count; i++) {
+        struct span_wait w = waits[i];
+        int64_t fresh = w.taken - w.sent;
+        for (; end > 0 && waits[end - 1].taken >= w.sent; end--) {
+            const struct span_wait *before = &waits[end - 1];
+            fresh -= before->taken - (before->sent > w.sent ? before->sent : w.sent);
+            w.sent = before->sent < w.sent ? before->sent : w.sent;
+        }
+        t->sorted[w.span].waiting += fresh;
+        waits[end++] = w;
+    }
+}
+
 struct tree_times request_tree_build(struct request_tree *t, const struct tree_request *request) {
     enum { LARGE = 64 };
     uint32_t count = request->count;
@@ -253,7 +317,7 @@ struct tree_times request_tree_build(struct request_tree *t, const struct tree_r
         move_parents(t, request);
     }
     span_parents_find(t->parents, t->sorted, request);
-    t->waited_end = t->waited;
+    t->wait_count = request->waits;
     for (uint32_t i = 0; i < count; i++) { // in order of start: parents first
         struct span *span = &t->sorted[i];
         struct span *parent = span->parent != SPAN_NONE ? &t->sorted[span->parent] : NULL;
@@ -262,21 +326,21 @@ struct tree_times request_tree_build(struct request_tree *t, const struct tree_r
         span->waiting = 0;
         span->depth = parent ? parent->depth + 1 : 0;
         t->until[i] = span->start;
+        measure(t, span);
         if (!span->async) {
-            int64_t from = span->start;
             times.parallel += span->self;
             if (!parent) {
-                from = taken_from(t, span, request->end, until);
+                times.uncovered -= wait_above(t, i, request->end, &until);
             } else if (!parent->async) {
                 int64_t *above = &t->until[span->parent];
-                int64_t first = taken_from(t, span, parent->end, *above);
                 int64_t last = span->end < parent->end ? span->end : parent->end;
-                int64_t taken = cover(first, last, above);
+                int64_t taken = wait_above(t, i, parent->end, above);
+                taken += cover(span->start, last, above);
                 parent->self -= taken;
                 times.parallel -= taken;
             }
-            times.uncovered -= cover(from, span->end, &until); // it may go on after its parent
-            times.waiting += span->waiting;
+            times.uncovered -=
+                cover(span->start, span->end, &until); // it may go on after its parent
         }
         if (count <= LARGE) {
             span->outermost = is_outermost(t, span);
@@ -284,6 +348,10 @@ struct tree_times request_tree_build(struct request_tree *t, const struct tree_r
     }
     if (count > LARGE) {
         find_outermost(t, count);
+    }
+    wait_once(t);
+    for (uint32_t i = 0; i < count; i++) {
+        times.waiting += t->sorted[i].waiting;
     }
     swap_spans(t);
     times.parallel += times.waiting + times.uncovered;

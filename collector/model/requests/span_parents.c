@@ -346,9 +346,11 @@ static void arrived(struct span_parents *p, struct worker *w, uint32_t i) {
     }
     int64_t sent = last_event(p, sender, span->start);
     bool again = w->top != SPAN_NONE && w->sender == span->from;
-    if (again && sent <= p->spans[w->top].end) {
+    bool same = span->waits == SPAN_NONE ? sent <= p->spans[w->top].end : span->waits == SPAN_AGAIN;
+    if (again && same) {
         return; // still the same message
     }
+    span->brought = true;
     // times may run back, as in a capture while somebody set the clock
     if (sent != INT64_MIN && sent <= span->start) {
         span->wait = span->start - sent;
@@ -373,6 +375,7 @@ static void place(struct span_parents *p, struct worker *w, uint32_t i) {
         p->spawn_count > 0 && w->top == SPAN_NONE && !w->giver ? born(p, w, span->start) : NULL;
     if (spawn && (span->from == w->pid || span->from == spawn->pid)) {
         span->wait = span->start - spawn->time;
+        span->brought = true;
     } else if (span->from != w->pid) {
         arrived(p, w, i);
     }

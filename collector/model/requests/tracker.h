@@ -9,6 +9,7 @@
 //   joins.c           which call a return, a return_to or a death ends
 //   entries.c         requests that begin with a call and end with its return
 //   causes.c          whose work a call is, with the files of causes.h
+//   waits.c           when messages were sent and taken
 #pragma once
 
 #include "base/map.h"
@@ -18,7 +19,7 @@
 #include "model/requests/requests.h"
 #include "request_records.h"
 
-enum { LATEST = 256, GAPS = 32, LOSSES = 1024 };
+enum { LATEST = 256, GAPS = 32, LOSSES = 1024, HOPS_DEEP = 16 };
 
 struct list {
     uint32_t head, tail;
@@ -76,7 +77,8 @@ struct tracker {
     bool lends;            // labels were seen to be lent,
     int64_t lent_at;       // and when they were last, with no loss that may have made it seem so
     bool blind;            // calls came whose returns have no values
-    bool takes;            // messages that processes take are told
+    bool takes;            // messages that processes take are told,
+    bool measures;         // and those that they send
     bool forgets;          // processes were forgotten, as there were so many
     struct gap gaps[GAPS]; // in the order of time; the first stands for all before it
     uint32_t gap_count;
@@ -183,10 +185,17 @@ bool cause_doubtful(struct tracker *t, const struct request *r);
 // A process has spawned another one for a request.
 void hop_spawned(struct tracker *t, struct process *parent, uint64_t child, int64_t time,
                  uint32_t request);
+// The messages that brought a call, the last one first, of which no other call has got what they
+// waited.
+struct hop_chain {
+    uint32_t hops[HOPS_DEEP]; // their numbers
+    uint32_t count;           // 0, too, when it is not known of all of them
+    bool again;               // none has come since the call before
+};
 // Who has asked for a call of a request: its token's sender, or the one that this had asked by way
 // of processes that made no calls for it.
 uint64_t hop_asker(struct tracker *t, struct process *p, const struct tracker_call *call,
-                   uint32_t request);
+                   uint32_t request, struct hop_chain *chain);
 // Looks again at the calls that went by their label ahead of their senders' messages, and whose
 // senders' messages have come by now.
 void ahead_settle(struct tracker *t, int64_t now);
@@ -307,6 +316,18 @@ bool entry_made(const struct tracker *t, uint64_t token);
 void entry_expired(struct tracker *t, uint32_t index);
 // A request closes: its further tokens are nobody's.
 void entry_tokens_free(struct tracker *t, uint32_t index);
+
+// -- waits.c --------------------------------------------------------------------------------------
+
+// When a message that is taken was sent, INT64_MIN: not known. Once for each.
+int64_t send_taken(struct tracker *t, const struct tracker_call *call);
+// A process has not run between two times; from: INT64_MIN, not known.
+void rest_note(struct tracker *t, struct process *p, int64_t from, int64_t to);
+// When a process, which runs now, ran for the first time from `time` on; INT64_MIN: not known.
+int64_t rest_over(const struct tracker *t, const struct process *p, int64_t time);
+// Records what the call waited that the messages brought.
+void waits_add(struct tracker *t, uint32_t index, const struct call *call,
+               const struct hop_chain *chain);
 
 // -- joins.c --------------------------------------------------------------------------------------
 

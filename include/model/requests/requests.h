@@ -189,6 +189,9 @@ void tracker_pause(struct tracker *t, uint64_t pid, enum tracker_pause kind, boo
 // ignored. Where each one is told, what they bring is known also through processes that make no
 // calls.
 void tracker_taken(struct tracker *t, const struct tracker_call *call);
+// A process, which is both pid and from, sends one. Where that is told before the taking, of the
+// same token, from and serial, what the calls waited that it brings is measured.
+void tracker_sent(struct tracker *t, const struct tracker_call *call);
 
 // From now on none is told any more, until the next one is: calls go by the other rules.
 void tracker_takes_nothing(struct tracker *t);

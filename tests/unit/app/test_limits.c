@@ -386,7 +386,7 @@ static void every_line(void **state) {
     (void)state;
     enum { SLOT = 16, MAPS = 3 * 2048 * SLOT }; // of a node: answers, questions, names of functions
     // for the largest request
-    enum { SCRATCH = 420 * LIMIT_SPANS_PER_REQUEST + 40 * LIMIT_SPAWNS_PER_REQUEST };
+    enum { SCRATCH = 490 * LIMIT_SPANS_PER_REQUEST + 40 * LIMIT_SPAWNS_PER_REQUEST };
     _Static_assert(LIMIT_ASK_CACHE <= 1536 && LIMIT_ASKS_OPEN <= 1536 &&
                        LIMIT_FUNCTION_NAMES <= 1536,
                    "they fit 2048 slots each");

@@ -6,8 +6,13 @@
 
 static struct span span_of(uint64_t pid, uint64_t from, int64_t start, int64_t end, uint16_t tier,
                            uint32_t parent) {
-    return (struct span){
-        .start = start, .end = end, .pid = pid, .from = from, .parent = parent, .tier = tier};
+    return (struct span){.start = start,
+                         .end = end,
+                         .pid = pid,
+                         .from = from,
+                         .parent = parent,
+                         .tier = tier,
+                         .waits = SPAN_NONE};
 }
 
 // Spans arrive in any order across processes, and come out in that of their start, parents before
@@ -146,6 +151,27 @@ static void hostile(void **state) {
     request_tree_free(t);
 }
 
+// Messages that brought spans, by the `waits` of these, which stay: so many each, the last first.
+enum { TOLD = 12, MESSAGES = 3 };
+struct told {
+    struct span_wait waits[MESSAGES];
+    uint32_t count;
+};
+
+// When the wait in which a span is at a time is over; INT64_MIN: it does not wait then.
+static int64_t wait_over(const struct span *s, const struct told *told, int64_t t) {
+    if (!s->measured) {
+        return t >= s->start - s->wait && t < s->start ? s->start : INT64_MIN;
+    }
+    const struct told *of = &told[s->waits / MESSAGES];
+    for (uint32_t i = 0; i < of->count; i++) {
+        if (t >= of->waits[i].sent && t < of->waits[i].taken) {
+            return of->waits[i].taken;
+        }
+    }
+    return INT64_MIN;
+}
+
 // What each moment of a request is, painted ns by ns, from the spans' parents and waits alone.
 struct painted {
     int64_t self[16], waiting[16];
@@ -155,12 +181,12 @@ struct painted {
 
 // The first of the spans below `above` (of the request: SPAN_NONE) for which it waits at a time;
 // SPAN_NONE: none. Not while one of those before it runs, or is still to come.
-static uint32_t waits_for(const struct span *s, uint32_t count, uint32_t above, int64_t end,
-                          int64_t t) {
+static uint32_t waits_for(const struct span *s, const struct told *told, uint32_t count,
+                          uint32_t above, int64_t end, int64_t t) {
     bool over = true;
     for (uint32_t c = 0; c < count && over; c++) {
         bool below = s[c].parent == above && !s[c].async;
-        if (below && t >= s[c].start - s[c].wait && t < s[c].start && s[c].start <= end) {
+        if (below && s[c].start <= end && wait_over(&s[c], told, t) != INT64_MIN) {
             return c;
         }
         over = !(below || (above == SPAN_NONE && !s[c].async)) || s[c].end <= t;
@@ -168,11 +194,12 @@ static uint32_t waits_for(const struct span *s, uint32_t count, uint32_t above, 
     return SPAN_NONE;
 }
 
-static void paint(const struct span *s, uint32_t count, int64_t begin, int64_t end,
-                  struct painted *out) {
+static void paint(const struct span *s, const struct told *told, uint32_t count, int64_t begin,
+                  int64_t end, struct painted *out) {
     *out = (struct painted){0};
     for (int64_t t = begin; t < end; t++) {
         uint32_t runs = 0, first = SPAN_NONE, waiting = 0;
+        int64_t over = INT64_MAX;
         bool covered = false;
         for (uint32_t i = 0; i <= count; i++) { // the spans, then the request itself
             bool whole = i == count;
@@ -187,9 +214,12 @@ static void paint(const struct span *s, uint32_t count, int64_t begin, int64_t e
             if (below) {
                 continue;
             }
-            uint32_t c = waits_for(s, count, whole ? SPAN_NONE : i, whole ? end : s[i].end, t);
+            uint32_t c =
+                waits_for(s, told, count, whole ? SPAN_NONE : i, whole ? end : s[i].end, t);
             if (c != SPAN_NONE) {
-                first = c < first ? c : first;
+                int64_t until = wait_over(&s[c], told, t);
+                first = until < over || (until == over && c < first) ? c : first;
+                over = until < over ? until : over;
                 waiting++;
             } else {
                 runs++;
@@ -206,13 +236,55 @@ static void paint(const struct span *s, uint32_t count, int64_t begin, int64_t e
     }
 }
 
-// Random spans of four processes; each parent and wait that comes out leads to these times.
+// Tells the messages that brought a span, each sent when the one before was taken or later; of some
+// it is not known when their process ran. Few are nonsense: taken when the span had begun.
+static void tell_messages(struct request_tree *t, struct span *s, struct told *told, uint32_t i,
+                          uint64_t x) {
+    struct span_wait *waits = request_tree_waits(t);
+    int64_t at = s->start + (x % 31 == 0);
+    told->count = (uint32_t)(x >> 5) % (MESSAGES + 1);
+    s->waits = told->count == 0 ? SPAN_NONE : i * MESSAGES;
+    for (uint32_t k = 0; k < told->count; k++) {
+        int64_t taken = at - (int64_t)(x >> (8 + 9 * k) & 7);
+        at = taken - (int64_t)(x >> (11 + 9 * k) & 7);
+        bool known = (x >> (14 + 9 * k) & 7) > 0;
+        told->waits[k] = (struct span_wait){
+            .sent = at, .taken = taken, .ran = known ? (at + taken) / 2 : INT64_MIN};
+    }
+    for (uint32_t k = 0; k < told->count; k++) { // in the order of time
+        struct span_wait *w = &waits[i * MESSAGES + k];
+        *w = told->waits[told->count - 1 - k];
+        w->next = k + 1 < told->count ? i * MESSAGES + k + 1 : SPAN_NONE;
+    }
+}
+
+// What a span waited is the sum of what its messages did. Returns whether it is measured.
+static bool is_measured(const struct span *s, const struct told *told) {
+    int64_t wait = 0, run_queue = 0;
+    bool told_all = s->brought && s->waits < SPAN_AGAIN, known = true;
+    const struct told *of = told_all ? &told[s->waits / MESSAGES] : NULL;
+    for (uint32_t k = 0; of && k < of->count; k++) {
+        const struct span_wait *w = &of->waits[k];
+        told_all = told_all && w->taken <= s->start;
+        known = known && w->ran != INT64_MIN;
+        wait += w->taken - w->sent;
+        run_queue += known ? w->ran - w->sent : 0;
+    }
+    assert_int_equal(s->measured, told_all);
+    assert_true(!told_all || s->wait == wait);
+    assert_int_equal(s->run_queue, told_all && known ? run_queue : SPAN_UNKNOWN);
+    return told_all;
+}
+
+// Random spans of four processes, those of half of the requests with messages; each parent and wait
+// that comes out leads to these times.
 static void each_moment_once(void **state) {
     (void)state;
-    enum { MOST = 12, BEGIN = 5, LENGTH = 60 };
+    enum { MOST = TOLD, BEGIN = 5, LENGTH = 60 };
+    static struct told told[TOLD];
     struct request_tree *t = request_tree_new();
     uint64_t random = 11;
-    uint32_t waited = 0, parallel = 0, at_once = 0, async = 0;
+    uint32_t waited = 0, parallel = 0, at_once = 0, async = 0, measured = 0, apart = 0;
     for (unsigned turn = 0; turn < 20000; turn++) {
         struct span *s = request_tree_spans(t);
         uint32_t count = 1 + (uint32_t)(random_u64(&random) % MOST);
@@ -222,23 +294,33 @@ static void each_moment_once(void **state) {
             s[i] = span_of(1 + (x >> 8 & 3), 1 + (x >> 10 & 3), start,
                            start + (int64_t)(x >> 12 & (x & 64 ? 63 : 15)), 1, SPAN_NONE);
             s[i].open = (x >> 32 & 15) == 0;
+            if (turn % 2 == 0) {
+                tell_messages(t, &s[i], &told[i], i, random_u64(&random));
+            }
         }
         struct tree_request request = {.count = count,
                                        .begin = BEGIN,
                                        .end = BEGIN + LENGTH,
                                        .begin_pid = 1,
                                        .end_pid = 1,
-                                       .has_begin = turn % 4 > 0};
+                                       .has_begin = turn % 8 > 1,
+                                       .waits = turn % 2 == 0 ? count * MESSAGES : 0};
+        for (uint32_t i = 0; i < request.waits; i++) { // those of no span
+            struct span_wait *w = &request_tree_waits(t)[i];
+            w->next = i % MESSAGES < told[i / MESSAGES].count ? w->next : SPAN_NONE;
+        }
         struct tree_times times = request_tree_build(t, &request);
         struct painted truth;
         s = request_tree_spans(t);
-        paint(s, count, request.begin, request.end, &truth);
+        paint(s, told, count, request.begin, request.end, &truth);
         int64_t sum = times.uncovered + times.waiting - times.parallel;
         for (uint32_t i = 0; i < count; i++) {
             assert_int_equal(s[i].self, truth.self[i]);
             assert_int_equal(s[i].waiting, truth.waiting[i]);
             async += s[i].async;
             sum += s[i].self;
+            measured += is_measured(&s[i], told);
+            apart += s[i].run_queue != SPAN_UNKNOWN;
         }
         assert_int_equal(times.uncovered, truth.times.uncovered);
         assert_int_equal(times.waiting, truth.times.waiting);
@@ -249,6 +331,7 @@ static void each_moment_once(void **state) {
         at_once += truth.at_once;
     }
     assert_true(waited > 1000 && parallel > 1000 && at_once > 50 && async > 1000);
+    assert_true(measured > 10000 && apart > 1000 && apart < measured);
     request_tree_free(t);
 }
 
@@ -257,8 +340,9 @@ static void large(void **state) {
     (void)state;
     enum { N = LIMIT_SPANS_PER_REQUEST };
     struct request_tree *t = request_tree_new();
-    for (unsigned shape = 0; shape < 4; shape++) {
+    for (unsigned shape = 0; shape < 5; shape++) {
         struct span *s = request_tree_spans(t);
+        struct span_wait *waits = request_tree_waits(t);
         for (uint32_t i = 0; i < N; i++) {
             switch (shape) {
             case 0: // a recursion
@@ -274,11 +358,18 @@ static void large(void **state) {
             case 3: // siblings
                 s[i] = span_of(1, 1, i, i + 1, LIMIT_TIER_NAMES, SPAN_NONE);
                 break;
+            case 4: // as 1, each brought by a message of its own, taken the earlier the later it
+                    // begins
+                s[i] = i == N - 1 ? span_of(1, 1, 0, 2 * N, 1, SPAN_NONE)
+                                  : span_of(2 + i, 1, N + i, N + i + 1, 2, SPAN_NONE);
+                waits[i] = (struct span_wait){N - i - 1, N - i, INT64_MIN, 0, SPAN_NONE};
+                s[i].waits = i < N - 1 ? i : SPAN_NONE;
+                break;
             }
         }
-        int64_t uncovered =
-            request_tree_build(t, &(struct tree_request){.count = N, .begin = 0, .end = 2 * N})
-                .uncovered;
+        struct tree_request request = {
+            .count = N, .waits = shape == 4 ? N - 1 : 0, .begin = 0, .end = 2 * N};
+        int64_t uncovered = request_tree_build(t, &request).uncovered;
         s = request_tree_spans(t);
         uint32_t outermost = 0, deepest = 0;
         for (uint32_t i = 0; i < N; i++) {
@@ -286,9 +377,13 @@ static void large(void **state) {
             deepest = s[i].depth > deepest ? s[i].depth : deepest;
         }
         assert_int_equal(uncovered, shape == 3 ? N : 0);
-        assert_int_equal(outermost, shape == 1 || shape == 3 ? N : 1);
-        assert_int_equal(deepest, shape == 1 ? 1 : shape == 3 ? 0 : N - 1);
-        assert_int_equal(s[0].self, shape == 0 ? 2 : shape == 1 ? N - 1 : 1);
+        assert_int_equal(outermost, shape == 1 || shape > 2 ? N : 1);
+        assert_int_equal(deepest, shape == 1 || shape == 4 ? 1 : shape == 3 ? 0 : N - 1);
+        // of 4: the first child's wait ends just before it begins, behind those of the others
+        assert_int_equal(s[0].self, shape == 0   ? 2
+                                    : shape == 1 ? N - 1
+                                    : shape == 4 ? 2 * N - N
+                                                 : 1);
     }
     request_tree_free(t);
 }
