@@ -6,7 +6,7 @@
 # processes that are asked, or where who works for another process's request says so (with_token, wrap, set_current_label), every request
 # that is called complete has exactly its own calls, 95 of 100 of them with times within 5 % or 50 us, and at least 95 of 100 are complete.
 # Where nothing in the stream tells whose a call is, no bucket with wrong numbers has the verdict ok. With the native tracer the messages
-# that processes take tell it: but for shared answers nearly all are complete, and right.
+# that processes send and take tell it: nearly all are complete, and right.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Arguments: only these modes of scenario_pools.
@@ -144,7 +144,7 @@ done
 tracer=native
 if wanted deep; then
   honest deep 2
-  is "$(ask "$wrong AND way <> 'cache' LIMIT 10")" "" "native: complete requests have their own calls"
+  is "$(ask "$wrong LIMIT 10")" "" "native: complete requests have their own calls"
   is "$(ask "SELECT t.way, t.waiters, count(*), count(b.request) FROM truth AS t LEFT JOIN both AS b ON b.request = t.rowid
-             WHERE t.way <> 'cache' GROUP BY 1, 2 HAVING count(b.request) < 0.95 * count(*)")" "" "native: nearly all are complete"
+             GROUP BY 1, 2 HAVING count(b.request) < 0.95 * count(*)")" "" "native: nearly all are complete"
 fi

@@ -4,7 +4,8 @@
 //
 // A message was sent at what its sender was at then. That is told by the message: `previous` is the
 // serial of what its sender had taken last, and so names the sender's hop. Before its first one it
-// was at what it was spawned for, or at the request that it has begun under that label.
+// was at what it was spawned for, or at the request that it has begun under that label. Two of them
+// under a lent label may tell the same serials: when they were sent tells them apart.
 //
 // Who takes a message that belongs to another request than what it is at either has the answer
 // that it waited for, under the label of the one who gave it, and goes on; or has got new work. The
@@ -55,17 +56,18 @@ static bool is_sent_at(const struct hop *h, const struct tracker_call *call) {
             (h->spawns ? clock_is_spawned(call->full_previous) : h->got == call->full_previous));
 }
 
-// The number of the first hop, from this one back, that a message can have been sent at; 0: none.
-static uint32_t hop_sent(const struct tracker *t, uint32_t number,
-                         const struct tracker_call *call) {
+// The number of the hop, from this one back, that a message was sent at; 0: none. Where it is not
+// told when it was sent (INT64_MIN), it is the first one at which that can have been.
+static uint32_t hop_sent(const struct tracker *t, uint32_t number, const struct tracker_call *call,
+                         int64_t sent) {
     const struct hop *h = hop_at(t, number);
     int n = 0;
-    while (h && n < LOOKED_BACK && !is_sent_at(h, call)) {
+    while (h && n < LOOKED_BACK && (sent != INT64_MIN ? h->time > sent : !is_sent_at(h, call))) {
         number = h->before;
         h = hop_at(t, number);
         n++;
     }
-    return h && n < LOOKED_BACK ? number : 0;
+    return h && n < LOOKED_BACK && is_sent_at(h, call) ? number : 0;
 }
 
 // Whether it was sent at a hop or after that: something that was sent there has a lower serial.
@@ -93,7 +95,8 @@ static bool is_either(const struct tracker *t, const struct hop *at,
 
 // The request that a message was sent for, SLAB_NONE: not known for sure. Its sender's hop: *cause,
 // 0: it was at none.
-static uint32_t sent_for(struct tracker *t, const struct tracker_call *call, uint32_t *cause) {
+static uint32_t sent_for(struct tracker *t, const struct tracker_call *call, int64_t sent,
+                         uint32_t *cause) {
     const struct process *from = process_find(t, call->from);
     uint32_t known = request_find(t, call->token), labelled = known == MAP_NONE ? SLAB_NONE : known;
     *cause = 0;
@@ -103,11 +106,11 @@ static uint32_t sent_for(struct tracker *t, const struct tracker_call *call, uin
     if (from->said != 0 && has_said(t, from, call->time)) {
         return from->said == call->token ? labelled : SLAB_NONE;
     }
-    uint32_t number = hop_sent(t, from->hop, call);
+    uint32_t number = hop_sent(t, from->hop, call, sent);
     if (number != 0) {
         struct hop *h = &t->pool->hops[number % LIMIT_HOPS];
         *cause = number;
-        bool either = is_either(t, h, call);
+        bool either = sent == INT64_MIN && is_either(t, h, call);
         if (!either && (h->sent == 0 || call->full_serial < h->sent)) {
             h->sent = call->full_serial;
         }
@@ -277,7 +280,7 @@ void tracker_taken(struct tracker *t, const struct tracker_call *call) {
     struct hop hop = {
         .time = call->time, .label = call->token, .got = call->full_serial, .from = call->from};
     bool sure;
-    uint32_t index = sent_for(t, call, &hop.cause);
+    uint32_t index = sent_for(t, call, sent, &hop.cause);
     uint32_t request = goes_to(t, p, call, index, &sure);
     hop.sure = sure;
     hop.same = request == index;

@@ -938,6 +938,36 @@ static void answer_or_new_work(void **state) {
                   ">Vd 6..7 self 1 wait 5.7;");
 }
 
+// A has worked out what B waited for, under A's label, and both have W work for them. W gets V's
+// answer for A and the message of B with the same serial, and so asks V for B with the same
+// previous one that its answer to A has. When it was sent tells which of the two it is; without
+// that both are incomplete.
+static void equal_serials(void **state) {
+    (void)state;
+    const char *sent[] = {"send 1 W 2.9 11; ", ""};
+    for (int known = 0; known < 2; known++) {
+        char commands[1000];
+        snprintf(commands, sizeof commands,
+                 "enter 1 A a 0; enter 2 B a 0.5; take 1 C 1 A 5 4; take 1 B 1.1 C 6 5; "
+                 "call 1 B c 1.2 C 6 5; ret B c 1.3; "
+                 "take 1 W 2.1 A 7 4; take 1 V 2.3 W 8 7; call 1 V d 2.4 W 8 7; ret V d 2.5; "
+                 "take 1 W 2.7 V 9 8; take 1 W 2.8 B 9 6; take 1 A 3 W 10 9; "
+                 "%stake 1 V 3.1 W 11 9; call 1 V d 3.2 W 11 9; ret V d 3.3; ret A a 8; ret B a 9",
+                 sent[known]);
+        struct script *s = script_new(true, 0);
+        script_run(s, commands);
+        script_run(s, "now 60000");
+        assert_int_equal(s->reasons[REASON_CAUSE], known == 0 ? 0 : 2);
+        if (known == 0) {
+            script_expect(s,
+                          "complete 0..8 self 0: Aa 0..8 self 5.5, >Vd 2.4..2.5 self 0.1 wait 2.4;"
+                          "complete 0.5..9 self 0: Ba 0.5..9 self 6.4, >Bc 1.2..1.3 self 0.1, "
+                          ">Vd 3.2..3.3 self 0.1 wait 1.9;");
+        }
+        script_free(s);
+    }
+}
+
 // W works for three processes in turn, whose answers are always late: they have them when W is at
 // the next one's. However long it has done so, each message that it gets is known to be new work.
 static void late_answers(void **state) {
@@ -985,6 +1015,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(through_the_dark),
         cmocka_unit_test(answer_or_new_work),
+        cmocka_unit_test(equal_serials),
         cmocka_unit_test(late_answers),
         cmocka_unit_test(child_in_the_dark),
         cmocka_unit_test(lent_worker),
