@@ -18,6 +18,8 @@
 // A hop that was lost is missed by its serial: what hangs on it is not sure.
 #include "causes.h"
 
+#include "base/hash.h"
+
 enum {
     UNSURE = 8 // requests of which a process may be at one
 };
@@ -155,15 +157,39 @@ static int taken_from(const struct tracker *t, const struct process *p, uint64_t
     return count;
 }
 
+// The hop of a process at which it took the message of `pid` that it answers by one that it sent at
+// `cause`. NULL: that answers none, as far as is known.
+static const struct hop *hop_answered(const struct tracker *t, uint32_t cause, uint64_t label,
+                                      uint64_t pid) {
+    const struct hop *h = hop_at(t, cause);
+    for (int n = 0; h && n < LOOKED_BACK && h->label == label && h->from != pid; n++) {
+        h = hop_at(t, h->before);
+    }
+    return h && h->label == label && h->from == pid ? h : NULL;
+}
+
 // Whether a message answers one that its sender had taken from this process before that time. What
 // it has asked itself then it would have had an answer to by now.
 static bool answers_older(const struct tracker *t, const struct hop *answer, uint64_t pid,
                           int64_t time) {
-    const struct hop *h = hop_at(t, answer->cause);
-    for (int n = 0; h && n < LOOKED_BACK && h->label == answer->label && h->from != pid; n++) {
-        h = hop_at(t, h->before);
+    const struct hop *h = hop_answered(t, answer->cause, answer->label, pid);
+    return h && h->time < time;
+}
+
+static uint32_t asker_bit(uint64_t pid) {
+    return (uint32_t)1 << (hash_mix(pid) >> 59);
+}
+
+static void asker_note(const struct tracker *t, struct process *p, const struct hop *hop) {
+    if (p->taken == LOOKED_BACK) {
+        p->askers[1] = p->askers[0];
+        p->askers[0] = 0;
+        p->taken = 0;
     }
-    return h && h->label == answer->label && h->from == pid && h->time < time;
+    p->taken++;
+    if (!hop_answered(t, hop->cause, hop->label, p->pid)) {
+        p->askers[0] |= asker_bit(hop->from);
+    }
 }
 
 // Whether a process, or somebody for it, has asked the one who has sent this, and has had no answer
@@ -171,24 +197,29 @@ static bool answers_older(const struct tracker *t, const struct hop *answer, uin
 static enum asked has_asked(struct tracker *t, const struct process *p,
                             const struct tracker_call *call, const struct may_be *m) {
     const struct process *from = process_find(t, call->from);
-    bool own = from && begun_here(t, from, call->time) != SLAB_NONE;
-    int64_t known = INT64_MIN;
+    if (!from) {
+        return ASKED_NOT;
+    }
+    bool own = begun_here(t, from, call->time) != SLAB_NONE;
+    bool asks = ((from->askers[0] | from->askers[1]) & asker_bit(p->pid)) != 0;
+    int64_t known = INT64_MAX;
     // each of its own messages there is the answer to one of these, or asks
-    int open = from ? -taken_from(t, p, call->from, &known) : 0;
-    uint32_t number = from ? from->hop : 0;
+    int open = asks ? -taken_from(t, p, call->from, &known) : 0;
+    int64_t until = known < m->since ? known : m->since;
+    uint32_t number = from->hop;
     const struct hop *h = hop_at(t, number);
-    bool recent = true;
-    for (int n = 0; h && n < LOOKED_BACK && h->time >= known; n++) {
-        recent = h->time >= m->since;
+    for (int n = 0; h && n < LOOKED_BACK && h->time >= until; n++) {
         if (h->from == p->pid) {
-            open += !h->spawned && !h->spawns && !answers_older(t, h, call->from, known);
-        } else if (recent && !own && m->count > 0 && is_one_of(m, hop_request(t, h))) {
+            open += h->time >= known && !h->spawned && !h->spawns &&
+                    !answers_older(t, h, call->from, known);
+        } else if (h->time >= m->since && !own && m->count > 0 && is_one_of(m, hop_request(t, h))) {
             return ASKED;
         }
         number = h->before;
         h = hop_at(t, number);
     }
-    return open > 0 ? ASKED : number != 0 && recent ? ASKED_PERHAPS : ASKED_NOT;
+    bool more = number != 0 && (!h || h->time >= m->since);
+    return open > 0 ? ASKED : more ? ASKED_PERHAPS : ASKED_NOT;
 }
 
 // Whether a process in which nothing is open does not wait for an answer of the one who has sent it
@@ -287,6 +318,7 @@ void tracker_taken(struct tracker *t, const struct tracker_call *call) {
     hop.sent_at = sent;
     hop.in_at = sent == INT64_MIN ? INT64_MIN : rest_over(t, p, sent);
     hop_add(t, p, &hop, request);
+    asker_note(t, p, &hop);
 }
 
 void tracker_takes_nothing(struct tracker *t) {

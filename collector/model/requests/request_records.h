@@ -202,10 +202,14 @@ struct process {
     uint32_t hop; // number of its latest, 0: none; and of its latest rest
     uint32_t rest;
     uint32_t hop_called; // of the one at which it made its latest call that looked for one
-    uint8_t last_event;  // enum last_event
-    bool sure;           // nothing else can be the request of its latest call
-    bool said_within;    // it says so whatever its calls show
-    bool after_entry;    // its latest episode is that of an entry's call, which it has made
+    // Who has asked it something by one of its latest messages, a bit for each: of those messages,
+    // `taken`, and of LOOKED_BACK before them.
+    uint32_t askers[2];
+    uint8_t taken;
+    uint8_t last_event;   // enum last_event
+    bool sure : 1;        // nothing else can be the request of its latest call
+    bool said_within : 1; // it says so whatever its calls show
+    bool after_entry : 1; // its latest episode is that of an entry's call, which it has made
 };
 
 // A stretch of time for which a process was at one request: from the first of its open calls, or
