@@ -80,14 +80,18 @@ nothing_lost "$name"
 # -- what is lost, by identity ---------------------------------------------------------------------------------------------------
 # A reload takes the patterns off for a moment: what is open then is incomplete.
 attach "$node" "${tiers[@]}" --json
-start_load --seconds 8 --clients 8 --think 4
 reloads='[begin true = code:soft_purge(shop_storage), {module, _} = code:load_file(shop_storage),
                  timer:sleep(400) end || _ <- lists:seq(1, 8)], true = code:soft_purge(shop_storage), ok.'
-is "$(target_eval "$node" "$reloads")" ok "reloads under load"
-ends "$load_pid" 20
-sleep 3 # by then the ledger has them, and the live numbers do; on a slow machine a little later
 lost_shown() { lost=$(ledger requests_incomplete) && [ "$(live "sum(i ->> 'incomplete')" "identity = '_total'")" = "$lost" ]; }
-wait_for 10 "the live numbers and the ledger agree" lost_shown
+lost=0
+# on a busy machine few requests are let through, so that none of them may be open at a reload
+for ((round = 1; lost == 0 && round <= 5; round++)); do
+  start_load --seconds 8 --clients 8 --think 4
+  is "$(target_eval "$node" "$reloads")" ok "reloads under load"
+  ends "$load_pid" 20
+  sleep 3 # by then the ledger has them, and the live numbers do; on a slow machine a little later
+  wait_for 10 "the live numbers and the ledger agree" lost_shown
+done
 holds "$lost" -gt 0 "requests are incomplete"
 is "$(live "sum(i ->> 'incomplete')" "identity = '_total'")" "$lost" "as many as the ledger has are shown as lost"
 is "$(live "sum(i ->> 'incomplete')" "identity <> '_total'")" "$lost" "each under its identity,"
