@@ -47,7 +47,9 @@
     % child => {spawner, span open there (or none), time of the call, time of its return}
     links = #{},
     % {Process, Time} of begin, spans' starts and ends; latest first
-    acts = []
+    acts = [],
+    % message => how long it has waited, of those that have brought calls, if only by way of others
+    waited = #{}
 }).
 
 %% One trace message. about: the request of a call or marker, as [Id]; else [].

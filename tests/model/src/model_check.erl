@@ -32,13 +32,17 @@ plan(#{truth := causes} = Plan, Base, Features) ->
                 {Lines, {Complete, Unclear, InTime}} = model_property:lines(
                     Plan, Spans, Requests, Rows, verdicts(Base), Features
                 ),
+                {More, Measured} = model_property:measured(Plan, Requests, measured(Base)),
                 Evident =
                     case Plan of
                         #{kind := evident} -> {map_size(Requests), Complete, InTime};
                         _ -> {0, 0, 0}
                     end,
-                {Lines ++ counted(map_size(Requests), Base), Sums#{
-                    complete => Complete, unclear => Unclear, evident => Evident
+                {Lines ++ More ++ counted(map_size(Requests), Base), Sums#{
+                    complete => Complete,
+                    unclear => Unclear,
+                    evident => Evident,
+                    measured => Measured
                 }}
             catch
                 throw:Said -> {Said, Sums}
@@ -180,6 +184,18 @@ verdicts(Base) ->
             "SELECT t.identity, l.verdict FROM tier_stats AS t JOIN ledger AS l ",
             "USING (bucket_start, resolution_s) ",
             "WHERE resolution_s = 10 AND tier = '_total'"
+        ])
+    ]).
+
+%% identity => {what its calls have waited as measured, ns, whether its bucket is ok}
+measured(Base) ->
+    maps:from_list([
+        {Identity, {binary_to_integer(Ns), Verdict =:= <<"ok">>}}
+     || [Identity, Ns, Verdict] <- query(Base, [
+            "SELECT t.identity, ",
+            ns("sum(t.measured_us)"),
+            ", min(l.verdict) FROM tier_stats AS t JOIN ledger AS l USING (bucket_start, ",
+            "resolution_s) WHERE resolution_s = 10 AND identity <> '_total' GROUP BY 1"
         ])
     ]).
 

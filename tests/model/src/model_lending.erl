@@ -11,7 +11,8 @@
 %%   {ask, Program}                          in such a program: the worker runs it
 %%   {cached, Lender, Key, Inside, Program}  a key's first one runs the program, the others wait for
 %%                                           that
-%%   taken                       whether the stream tells the messages that processes take
+%%   taken, sent                 whether the stream tells the messages that processes take, and those
+%%                               that they send
 %%   {own, Program}                          a helper of the process' own runs the program
 %%
 %% A plan is of one of these kinds:
@@ -56,6 +57,7 @@ random(Kind, Requests) ->
         none => false,
         quiet => chance(50),
         taken => Taken,
+        sent => Taken andalso chance(75),
         disorder =>
             case Taken of
                 true -> 0;

@@ -10,7 +10,7 @@
 %%   own calls whatever the verdict: model_main sums them up.
 -module(model_property).
 
--export([lines/6]).
+-export([lines/6, measured/3]).
 
 -include("model.hrl").
 
@@ -37,6 +37,35 @@ lines(#{kind := Kind} = Plan, Spans, Requests, Rows, Verdicts, Features0) ->
     Told = [Line || {<<"ok">>, _, Line} <- Wrong],
     InTime = [x || Kind =:= evident, {_, wrong, _} <- Wrong],
     {Told, {length(Judged), length(Wrong) - length(Told), length(InTime)}}.
+
+%% @doc What is measured of the waiting of a request is never more than its messages have waited
+%% that brought its calls, and none is where nothing tells when they were sent. Also how many of the
+%% complete requests with such messages have exactly that, and how many these are: of those that
+%% nobody can tell for sure which request they are for nothing is measured.
+-spec measured(map(), map(), #{binary() => {non_neg_integer(), boolean()}}) ->
+    {[iodata()], {non_neg_integer(), non_neg_integer()}}.
+measured(#{taken := Taken, sent := Sent}, Requests, Measured) ->
+    Waited = [
+        {I, lists:sum(maps:values(W)), maps:get(I, Measured)}
+     || #req{identity = Identity, waited = W} <- maps:values(Requests),
+        I <- [atom_to_binary(Identity)],
+        is_map_key(I, Measured)
+    ],
+    {
+        [
+            io_lib:format("~ts: has waited ~b ns, measured are ~b: waits", [I, Ns, Is])
+         || {I, Ns, {Is, Ok}} <- Waited, (Ok andalso Is > Ns) orelse (Is > 0 andalso not Sent)
+        ],
+        case Taken andalso Sent of
+            true ->
+                Some = [Is =:= Ns || {_, Ns, {Is, _}} <- Waited, Ns > 0],
+                {length([x || true <- Some]), length(Some)};
+            false ->
+                {0, 0}
+        end
+    };
+measured(_, _, _) ->
+    {[], {0, 0}}.
 
 request(Identity, Named, ByRequest, Stored, Features) ->
     case Named of

@@ -45,7 +45,9 @@
     gc_armed = false,
     exit_armed = false,
     out = none,
-    silent = []
+    silent = [],
+    % {Message, Waited} of the message that it works at, and of those that had brought it that one
+    brought = []
 }).
 
 -record(world, {
@@ -65,7 +67,8 @@
 %% free: what may be lent now. values: keys => value | the processes that wait for it.
 -record(lender, {way, free = [], waiting = [], values = #{}}).
 % heard: the serial of the message that the sender had got last
--record(token, {label, from, serial = 0, heard = 0}).
+% of a message: when it was sent, and the messages that had brought its sender what it was at
+-record(token, {label, from, serial = 0, heard = 0, sent = none, brought = []}).
 
 -define(NODE, 'model@127.0.0.1').
 -define(SMALL, ((1 bsl 60) - 1)).
@@ -168,7 +171,8 @@ step(#proc{k = [], server = true, mbox = []} = P, W) ->
     put_proc(P1#proc{state = idle}, W1);
 step(#proc{k = [], server = true, mbox = [Message | Rest]} = P, W) ->
     {P1, W1} = in(P, W),
-    goes_on(0, take(Message, P1#proc{mbox = Rest}), taken(element(2, Message), P1, W1));
+    W2 = taken(element(2, Message), P1, W1),
+    goes_on(0, brought(Message, take(Message, P1#proc{mbox = Rest}), W2), W2);
 step(#proc{k = []} = P, W) ->
     exits(P, W);
 step(#proc{k = [Op | K]} = P, W) ->
@@ -238,9 +242,8 @@ op(
     W
 ) ->
     #proc{k = Inner} = P1 = take(Message, P#proc{mbox = Rest, k = []}),
-    goes_on(
-        100, P1#proc{k = Inner ++ [{cause, Cause} | K]}, taken(element(2, Message), P, W)
-    );
+    W1 = taken(element(2, Message), P, W),
+    goes_on(100, brought(Message, P1#proc{k = Inner ++ [{cause, Cause} | K]}, W1), W1);
 op(serve, P, W) ->
     goes_on(0, P, W);
 op({cause, Cause}, P, W) ->
@@ -316,6 +319,29 @@ op({own, Body}, #proc{helper = Helper} = P, W) ->
 taken(#token{} = Token, P, #world{plan = #{taken := true}} = W) ->
     element(2, emit(P, taken, [], [token(P#proc{token = Token})], W));
 taken(_, _, W) ->
+    W.
+
+%% What a message has waited, which is that process' work from now on. A timer brings nothing.
+brought({timer, _}, P, _) ->
+    P;
+brought(Message, P, #world{last = Taken}) ->
+    case element(2, Message) of
+        #token{label = Label, from = From, serial = Serial, sent = Sent, brought = Before} when
+            Sent =/= none
+        ->
+            P#proc{brought = [{{Label, From, Serial, Sent}, Taken - Sent} | Before]};
+        _ ->
+            P#proc{brought = []}
+    end.
+
+%% A call that nothing is open below has been brought by them.
+claims(Request, #proc{stack = [], brought = Brought}, #world{requests = Requests} = W) when
+    is_map_key(Request, Requests)
+->
+    #{Request := #req{waited = Waited} = R} = Requests,
+    All = maps:merge(Waited, maps:from_list(Brought)),
+    W#world{requests = Requests#{Request := R#req{waited = All}}};
+claims(_, _, W) ->
     W.
 
 %% A server takes a message, and catches what its work raises.
@@ -443,7 +469,8 @@ call_tier(T, Body, Tail, #proc{token = #token{from = From}, k = K, stack = Stack
                 [Below | _] -> Below
             end
     },
-    W2 = acts(Request, P#proc.id, Time, W1#world{spans = (W1#world.spans)#{Id => Span}}),
+    Spans1 = (W1#world.spans)#{Id => Span},
+    W2 = claims(Request, P, acts(Request, P#proc.id, Time, W1#world{spans = Spans1})),
     Exiting = P#proc.exit_armed orelse model_plan:returns(T) =:= none,
     Then = Body ++ [{frame, [Id | Spans], Caller, mfa(T)} | K],
     goes_on(100, P#proc{gc_armed = true, exit_armed = Exiting, stack = [Id | Stack], k = Then}, W2).
@@ -748,9 +775,17 @@ answered(Answer, #proc{k = K} = P) -> P#proc{k = [{answer, Answer} | K]}.
 
 %% A message brings the sender's token and its cause along: {Kind, Token, Cause, ...}.
 send(To, Message, P, W) ->
-    #proc{token = Token, cause = Cause} = P1 = sends(P),
+    #proc{cause = Cause} = P1 = sends(P),
+    {Token, W1} = sent(P1, W),
     [Kind | Rest] = tuple_to_list(Message),
-    {P1, later(2000, {message, To, list_to_tuple([Kind, Token, Cause | Rest])}, W)}.
+    {P1, later(2000, {message, To, list_to_tuple([Kind, Token, Cause | Rest])}, W1)}.
+
+%% What the native tracer tells of that, and the message's token.
+sent(#proc{token = #token{} = Token, brought = Brought} = P, #world{plan = #{sent := true}} = W) ->
+    {Time, W1} = emit(P, sent, [], [token(P)], W),
+    {Token#token{sent = Time, brought = Brought}, W1};
+sent(#proc{token = Token}, W) ->
+    {Token, W}.
 
 %% -- tokens ---------------------------------------------------------------------------------------
 

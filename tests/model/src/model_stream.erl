@@ -90,8 +90,10 @@ encode(Batch, Items) ->
 batch(N, [#event{term = Term} | Rest], Terms) when N > 0 -> batch(N - 1, Rest, [Term | Terms]);
 batch(_, Rest, Terms) -> {lists:reverse(Terms), Rest}.
 
-%% As the native tracer tells a call and a message that is taken: a block of one record
+%% As the native tracer tells a call and a message that is sent or taken: a block of one record
 %% (include/model/message/native.h). Other messages say the same as the trace port's.
+block({trace_ts, Pid, sent, {_, _, _, From, _} = Token, Time}) ->
+    block(Pid, Time, [process(From), head(16#1c, Token), 0, 0, token(Token), 15]);
 block({trace_ts, Pid, taken, {_, _, _, From, _} = Token, Time}) ->
     block(Pid, Time, [process(From), head(16#1d, Token), 0, 0, token(Token), 15]);
 block({trace_ts, Pid, call, {M, F, A}, Note, Time}) when is_tuple(element(1, Note)) ->
