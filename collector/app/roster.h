@@ -45,6 +45,7 @@ struct roster_node {
     int64_t creation;        // of the node: another one, another emulator; 0: not known
     int64_t restarted_s;     // when a note of that was made last
     char state[ROSTER_WORD]; // idle, tracing, tripped (by the guard), paused (by a tool), gone
+    char tracer[ROSTER_WORD]; // of its latest trace: port or native; "": none yet
     struct roster_sampling sampling;
     struct rate_budget lines; // in the log, of what it does and its shim says
     uint64_t unmarked; // calls of tiers, while nothing begins a request; 0 as soon as something has

@@ -114,6 +114,7 @@ static void on_started(const struct shim_link *link, struct control_map message)
         pipeline_set_labels(link->node, (uint32_t)labels);
     }
     control_get_text(message, FIELD_TRACER, &tracer);
+    names_clean(tracer, link->seen->tracer, sizeof link->seen->tracer);
     shim_link_tell(link, LOG_INFO, "tracing%s",
                    slice_is(tracer, TRACER_NATIVE) ? ", by the native tracer" : "");
 }

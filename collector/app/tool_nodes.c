@@ -52,7 +52,7 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
     struct roster_rates rates = roster_rates(n);
     char sampled[SAMPLED_BYTES];
     bool stacks = stack_runs_tell(&t->links->flames->runs, n->node, sampled, sizeof sampled);
-    struct control_writer w = control_begin(&b, CONTROL_NODE, COUNTS + 11 + told + stacks);
+    struct control_writer w = control_begin(&b, CONTROL_NODE, COUNTS + 12 + told + stacks);
     if (stacks) {
         control_text(&w, FIELD_STACKS, slice_text(sampled));
     }
@@ -66,6 +66,7 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
     control_text(&w, FIELD_OTP, slice_text(n->otp));
     control_text(&w, FIELD_VERSION, slice_text(n->version));
     control_text(&w, FIELD_STATE, slice_text(n->state));
+    control_text(&w, FIELD_TRACER, slice_text(n->tracer));
     control_number(&w, FIELD_REQUESTS_PER_S, rates.requests);
     control_number(&w, FIELD_MESSAGES_PER_S, rates.messages);
     control_number(&w, FIELD_COST_US_PER_S, cost_time_ns(rates.messages, rates.bytes) / 1000);

@@ -43,9 +43,9 @@ static void look_at_state(struct doctor *d, const struct doctor_about *about,
                     "paused with kprof trace: nothing is armed");
     } else if (strcmp(n->state, STATE_TRACING) == 0) {
         doctor_tell(d, DOCTOR_OK, about, NULL,
-                    "armed: %" PRId64 " tier%s, sampling %s; %.1f requests/s; OTP %s", n->tiers,
+                    "armed: %" PRId64 " tier%s, sampling %s; %.1f requests/s; %s; OTP %s", n->tiers,
                     text_plural((uint64_t)n->tiers), nodes_sampling(n, sampling), n->requests_per_s,
-                    n->otp);
+                    strcmp(n->tracer, TRACER_NATIVE) == 0 ? "native tracer" : "trace port", n->otp);
     } else {
         doctor_tell(d, DOCTOR_WARNING, about, "kprof attach, or start_trace in the node",
                     "connected, nothing is armed (%s)", n->state);

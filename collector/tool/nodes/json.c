@@ -60,6 +60,8 @@ static void put_node(struct json *j, const struct node_row *row) {
     json_bool(j, row->connected);
     json_key_text(j, "since", row->since);
     json_key_text(j, "state", row->state);
+    json_key(j, "tracer");
+    row->tracer[0] ? json_text(j, row->tracer) : json_null(j);
     json_key_text(j, "peer", row->peer);
     json_key_text(j, "otp", row->otp);
     json_key_text(j, "version", row->version);

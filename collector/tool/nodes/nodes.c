@@ -26,15 +26,17 @@ const char nodes_help[] =
     "  --json                  one JSON object instead of text\n"
     "\n"
     "node: with its short host where that tells it from the others; whole in JSON. state:\n"
-    "tracing, tripped (by the guard: the node made messages faster than its trace port\n"
-    "takes them), paused (with kprof trace), idle, gone. sampling: of requests, as asked for;\n"
+    "tracing (native: by the native tracer, else through a trace port), tripped (by the guard:\n"
+    "the node made messages faster than they are taken), paused (with kprof trace), idle, gone.\n"
+    "sampling: of requests, as asked for;\n"
     "level: what the guard lets through of that under load. req/s: requests that were traced,\n"
     "over the last ten seconds. lost: requests that were incomplete or expired, and messages\n"
     "that the trace port dropped or that could not be decoded, since the collector started.\n"
     "\n"
-    "The JSON object: nodes, a list of node, connected, since (UTC), state, peer, otp, version,\n"
-    "os_pid, one_in and per_second (of which one is 0, null when not known), level (0 to 1),\n"
-    "trips, requests_per_s, and since the collector started: complete, incomplete, expired,\n"
+    "The JSON object: nodes, a list of node, connected, since (UTC), state, tracer (of the latest\n"
+    "trace: port or native, null: not known), peer, otp, version, os_pid, one_in and per_second\n"
+    "(of which one is 0, null when not known), level (0 to 1), trips, requests_per_s, and since the\n"
+    "collector started: complete, incomplete, expired,\n"
     "unsampled, messages, dropped_messages, decode_errors, off_ms, lowered_ms;\n"
     "unmarked_calls, of tiers, while nothing has begun a request (0 as soon as something has);\n"
     "stacks: what samples its stacks now, as a text, null when nothing does;\n"
@@ -114,6 +116,7 @@ static void take_node(struct control_map m, struct node_row *row) {
     text_take(m, FIELD_PEER, row->peer, sizeof row->peer);
     text_take(m, FIELD_OTP, row->otp, sizeof row->otp);
     text_take(m, FIELD_VERSION, row->version, sizeof row->version);
+    text_take(m, FIELD_TRACER, row->tracer, sizeof row->tracer);
     text_take(m, FIELD_STATE, row->state, sizeof row->state);
     text_take(m, FIELD_STACKS, row->stacks, sizeof row->stacks);
     control_get_bool(m, FIELD_CONNECTED, &row->connected);

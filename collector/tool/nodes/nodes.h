@@ -28,6 +28,7 @@ struct node_row {
     char node[NODE_TEXT];
     char since[NODE_TIME];
     char peer[NODE_WORD], otp[NODE_WORD], version[NODE_WORD], state[NODE_WORD];
+    char tracer[NODE_WORD];   // of its latest trace: port or native; empty: not known
     char stacks[NODE_STACKS]; // what samples them now; empty: nothing does
     bool connected;
     double requests_per_s;

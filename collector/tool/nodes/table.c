@@ -5,6 +5,7 @@
 
 #include "base/text_amount.h"
 #include "base/text_time.h"
+#include "codec/protocol.h"
 #include "report/trust.h"
 #include "tool/nodes/nodes.h"
 #include "tool/text.h"
@@ -57,7 +58,8 @@ static void ago(const char *since, int64_t now, char *out) {
 static void fill(const struct node_row *r, const struct node_names *names, int64_t now,
                  char cells[COLUMNS][CELL]) {
     snprintf(cells[NODE], CELL, "%s", node_names_shown(names, r->node));
-    snprintf(cells[STATE], CELL, "%s", r->state);
+    bool native = strcmp(r->state, STATE_TRACING) == 0 && strcmp(r->tracer, TRACER_NATIVE) == 0;
+    snprintf(cells[STATE], CELL, "%s%s", r->state, native ? ", native" : "");
     ago(r->since, now, cells[SINCE]);
     snprintf(cells[OTP], CELL, "%s", r->otp);
     snprintf(cells[PID], CELL, "%" PRId64, r->os_pid);
