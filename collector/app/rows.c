@@ -11,8 +11,9 @@
 enum {
     ROWS_PER_MESSAGE = 200,
     KEYS = 5, // bucket_start, resolution_s, node, identity, tier
-    // STAT_SUMS, mean, standard deviation, minimum, maximum, quantiles
-    NUMBERS = sizeof(const char[]){STAT_SUMS(ONE, ONE) 1, 1, 1, 1, STAT_QUANTILES(NONE, ONE)}
+    // sums, mean, standard deviation, minimum, maximum, quantiles
+    NUMBERS = sizeof(const char[]){STAT_WHOLE(ONE, ONE) STAT_SPLIT(ONE) 1, 1, 1, 1,
+                                   STAT_QUANTILES(NONE, ONE)}
 };
 #undef ONE
 #undef NONE
@@ -37,7 +38,8 @@ static struct number time_of(const char *name, double ns) {
 static void put_numbers(struct number *to, const struct stat_row *row) {
 #define PUT_COUNT(name) *to++ = (struct number){#name, .count = row->name};
 #define PUT_TIME(name) *to++ = time_of(#name "_us", (double)row->name##_ns);
-    STAT_SUMS(PUT_COUNT, PUT_TIME)
+    STAT_WHOLE(PUT_COUNT, PUT_TIME)
+    STAT_SPLIT(PUT_TIME)
 #undef PUT_COUNT
 #undef PUT_TIME
     *to++ = time_of("mean_us", row->calls > 0 ? (double)row->duration_ns / (double)row->calls : 0);

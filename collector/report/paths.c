@@ -174,6 +174,10 @@ static void write_node(struct json *j, const struct path_node *node, uint64_t re
     key_us(j, "max_us", (double)s->max_ns);
     key_us(j, "per_request_us", (double)s->total_ns / per);
     key_us(j, "self_per_request_us", (double)s->self_ns / per);
+    key_us(j, "measured_us", (double)s->measured_ns);
+    bool apart = s->mailbox_ns > 0 || s->run_queue_ns > 0;
+    key_some_us(j, "mailbox_us", apart, (double)s->mailbox_ns);
+    key_some_us(j, "run_queue_us", apart, (double)s->run_queue_ns);
     key_us(j, "wait_per_request_us", (double)s->wait_ns / per);
     key_some_us(j, "waiting_per_request_us", !s->unsplit, (double)s->waiting_ns / per);
     json_close(j, '}');

@@ -48,6 +48,10 @@ static void one_row(struct json *j, const struct query_row *row, const struct qu
 #undef KEY_TIME
     key_some_us(j, "waiting_us", row->unsplit == 0, (double)row->waiting_ns);
     key_some_us(j, "parallel_us", row->unsplit == 0 && whole, (double)row->parallel_ns);
+    key_us(j, "measured_us", (double)row->measured_ns);
+    bool apart = row->mailbox_ns > 0 || row->run_queue_ns > 0;
+    key_some_us(j, "mailbox_us", apart, (double)row->mailbox_ns);
+    key_some_us(j, "run_queue_us", apart, (double)row->run_queue_ns);
     key_us(j, "mean_us", row->calls ? (double)row->duration_ns / (double)row->calls : 0);
     key_us(j, "stddev_us", query_stddev(row));
     key_us(j, "min_us", (double)row->min_ns);

@@ -48,6 +48,12 @@ static void span_json(struct json *j, const struct slow_span *s, uint32_t number
     key_us(j, "wait_us", s->wait_ns);
     json_key(j, "waiting_us");
     s->waiting_ns >= 0 ? json_number(j, (double)s->waiting_ns / 1000, 3) : json_null(j);
+    key_bool(j, "measured", s->measured);
+    bool apart = s->measured && s->run_queue_ns >= 0;
+    json_key(j, "mailbox_us");
+    apart ? json_number(j, (double)(s->wait_ns - s->run_queue_ns) / 1000, 3) : json_null(j);
+    json_key(j, "run_queue_us");
+    apart ? json_number(j, (double)s->run_queue_ns / 1000, 3) : json_null(j);
     key_us(j, "gc_us", s->gc_ns);
     key_us(j, "off_cpu_us", s->off_cpu_ns);
     key_bool(j, "async", s->async);

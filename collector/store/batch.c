@@ -25,8 +25,11 @@ enum {
     WRITE_QUANTILES,
     WRITE_SUMS = WRITE_QUANTILES + QUANTILES,
     // of the sums those that are not known of rows that an older version has begun
-    READ_SPLIT = READ_SUMS + STORE_SUMS - STORE_SPLIT,
-    WRITE_SPLIT = WRITE_SUMS + STORE_SUMS - STORE_SPLIT
+    READ_SPLIT = READ_SUMS + STORE_SUMS - STORE_SPLIT - STORE_MEASURED,
+    WRITE_MEASURED = WRITE_SUMS + STORE_SUMS - STORE_MEASURED,
+    WRITE_SPLIT = WRITE_MEASURED - STORE_SPLIT,
+    WRITE_APART // mailbox and run queue
+    = WRITE_MEASURED + 1
 };
 
 static uint64_t add(uint64_t a, uint64_t b) {
@@ -130,8 +133,11 @@ static bool write_row(struct store *s, uint32_t resolution_s, const int64_t ids[
     STAT_SUMS(BIND_COUNT, BIND_TIME)
 #undef BIND_COUNT
 #undef BIND_TIME
-    for (int i = WRITE_SPLIT; !whole && i < at; i++) {
+    for (int i = WRITE_SPLIT; !whole && i < WRITE_MEASURED; i++) {
         sqlite3_bind_null(writing, i);
+    }
+    for (int i = WRITE_APART; row.mailbox_ns == 0 && row.run_queue_ns == 0 && i < at; i++) {
+        sqlite3_bind_null(writing, i); // of nothing it is known
     }
     store_bind_count(writing, WRITE_DURATION, row.duration_ns);
     sqlite3_bind_double(writing, WRITE_SQUARE, row.square_ns);

@@ -115,6 +115,12 @@ static bool keep_span(struct store *s, int64_t request, uint32_t i, const struct
         sqlite3_bind_null(keeping, 14);
     }
     sqlite3_bind_int64(keeping, 15, span->waiting);
+    sqlite3_bind_int(keeping, 16, span->measured);
+    if (span->measured && span->run_queue != INT64_MIN) {
+        sqlite3_bind_int64(keeping, 17, span->run_queue);
+    } else {
+        sqlite3_bind_null(keeping, 17);
+    }
     return store_run(s, keeping, "keep a span");
 }
 

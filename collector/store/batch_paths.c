@@ -4,7 +4,7 @@
 
 static bool write_path(struct store *s, uint32_t resolution_s, const int64_t ids[3],
                        const struct path_row *row) {
-    enum { FIRST_COUNT = 6, MIN = 14, MAX, WAITING };
+    enum { FIRST_COUNT = 6, MIN = 14, MAX, WAITING, MEASURED, MAILBOX, RUN_QUEUE };
     sqlite3_stmt *adding = store_prepared(s, STATEMENT_ADD_PATH_ROW);
     if (!adding) {
         return false;
@@ -20,6 +20,14 @@ static bool write_path(struct store *s, uint32_t resolution_s, const int64_t ids
         store_bind_count(adding, FIRST_COUNT + i, counts[i]);
     }
     store_bind_count(adding, WAITING, row->waiting_ns);
+    store_bind_count(adding, MEASURED, row->measured_ns);
+    if (row->mailbox_ns > 0 || row->run_queue_ns > 0) {
+        store_bind_count(adding, MAILBOX, row->mailbox_ns);
+        store_bind_count(adding, RUN_QUEUE, row->run_queue_ns);
+    } else { // of nothing it is known
+        sqlite3_bind_null(adding, MAILBOX);
+        sqlite3_bind_null(adding, RUN_QUEUE);
+    }
     if (row->calls > 0) {
         store_bind_count(adding, MIN, row->min_ns);
         store_bind_count(adding, MAX, row->max_ns);

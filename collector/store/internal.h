@@ -22,8 +22,9 @@
 // Of STAT_SUMS: how many there are, and ", requests, calls, …" for SQL.
 #define STORE_ONE(name) 0,
 enum { STORE_SUMS = sizeof(const char[]){STAT_SUMS(STORE_ONE, STORE_ONE)} };
-// Of them the last ones, STAT_SPLIT.
+// Of them the last ones, STAT_SPLIT and then STAT_MEASURED.
 enum { STORE_SPLIT = sizeof(const char[]){STAT_SPLIT(STORE_ONE)} };
+enum { STORE_MEASURED = sizeof(const char[]){STAT_MEASURED(STORE_ONE)} };
 #define STORE_COUNT_NAME(name) ", " #name
 #define STORE_TIME_NAME(name) ", " #name "_ns"
 #define STORE_SUM_NAMES STAT_SUMS(STORE_COUNT_NAME, STORE_TIME_NAME)

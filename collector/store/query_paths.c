@@ -9,7 +9,7 @@
 static const char paths_sql[] =
     "SELECT x.name, sum(calls), sum(errors), sum(async_calls), sum(total_ns), sum(self_ns), "
     "sum(async_ns), sum(wait_ns), sum(duration_ns), min(min_ns), max(max_ns), sum(waiting_ns), "
-    "count(waiting_ns) < count(*) "
+    "sum(measured_ns), sum(mailbox_ns), sum(run_queue_ns), count(waiting_ns) < count(*) "
     "FROM pieces CROSS JOIN path_rows ON " PIECES_TAKEN " AND CASE WHEN ?2 IS NULL "
     "THEN identity_id IS NOT (SELECT id FROM identity_names WHERE name = '_remote') "
     "ELSE identity_id IN (SELECT id FROM identity_names WHERE " QUERY_AMONG(
@@ -35,16 +35,17 @@ static bool add_path(struct store *s, struct path_list *list, sqlite3_stmt *from
     }
     const unsigned char *name = sqlite3_column_text(from, 0);
     struct path_sums row = {.path = strdup(name ? (const char *)name : "")};
-    uint64_t *const columns[] = {&row.calls,   &row.errors,   &row.async_calls, &row.total_ns,
-                                 &row.self_ns, &row.async_ns, &row.wait_ns,     &row.duration_ns,
-                                 &row.min_ns,  &row.max_ns,   &row.waiting_ns};
+    uint64_t *const columns[] = {
+        &row.calls,      &row.errors,      &row.async_calls, &row.total_ns,    &row.self_ns,
+        &row.async_ns,   &row.wait_ns,     &row.duration_ns, &row.min_ns,      &row.max_ns,
+        &row.waiting_ns, &row.measured_ns, &row.mailbox_ns,  &row.run_queue_ns};
     if (!row.path) {
         return query_no_memory(s);
     }
     for (int i = 0; i < (int)(sizeof columns / sizeof *columns); i++) {
         *columns[i] = (uint64_t)sqlite3_column_int64(from, i + 1);
     }
-    row.unsplit = sqlite3_column_int(from, 12) != 0;
+    row.unsplit = sqlite3_column_int(from, 1 + sizeof columns / sizeof *columns) != 0;
     list->rows[list->count++] = row;
     return true;
 }

@@ -135,13 +135,15 @@ enum {
     ASYNC,
     OUTCOME,
     CALLER,
-    WAITING
+    WAITING,
+    MEASURED,
+    RUN_QUEUE
 };
 
 static const char spans_sql[] =
     "SELECT span, parent, pid, t.name, start_ns, duration_ns, self_ns, wait_ns, gc_ns, "
-    "off_cpu_ns, async, outcome, caller, waiting_ns FROM kept_spans AS k JOIN tier_names AS t ON t.id = "
-    "k.tier_id WHERE request_id = ?1 ORDER BY span";
+    "off_cpu_ns, async, outcome, caller, waiting_ns, measured, run_queue_ns FROM kept_spans AS k "
+    "JOIN tier_names AS t ON t.id = k.tier_id WHERE request_id = ?1 ORDER BY span";
 
 static const char *outcome_text(int64_t outcome) {
     static const char *const texts[] = {"ok", "error", "open"};
@@ -173,6 +175,8 @@ static bool add_span(struct store *s, sqlite3_stmt *from, struct slow_spans *out
                              .self_ns = sqlite3_column_int64(from, SELF),
                              .wait_ns = sqlite3_column_int64(from, WAIT),
                              .waiting_ns = known_ns(from, WAITING),
+                             .run_queue_ns = known_ns(from, RUN_QUEUE),
+                             .measured = sqlite3_column_int64(from, MEASURED) != 0,
                              .gc_ns = sqlite3_column_int64(from, GC),
                              .off_cpu_ns = sqlite3_column_int64(from, OFF_CPU),
                              .parent = child ? (uint32_t)parent : UINT32_MAX,

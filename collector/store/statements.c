@@ -10,6 +10,11 @@
 #define GROW(column)                                                                               \
     column " = CASE WHEN " column " > 9223372036854775807 - excluded." column                      \
            " THEN 9223372036854775807 ELSE " column " + excluded." column " END"
+// The same of one that may be NULL, which adds nothing.
+#define GROW_SOME(column)                                                                          \
+    column " = CASE WHEN " column " > 9223372036854775807 - ifnull(excluded." column               \
+           ", 0) THEN 9223372036854775807 "                                                        \
+           "ELSE coalesce(" column " + excluded." column ", " column ", excluded." column ") END"
 // The same of the ledger's, whose end is STORE_LEDGER_MOST.
 #define ADD_LEDGER(column)                                                                         \
     ", " #column " = min(" #column " + excluded." #column ", " TEXT(STORE_LEDGER_MOST) ")"
@@ -54,12 +59,13 @@ static const char *const sql[STATEMENTS] = {
     [STATEMENT_ADD_PATH_ROW] =
         "INSERT INTO path_rows (resolution_s, bucket_start, node_id, identity_id, path_id, calls, "
         "errors, async_calls, total_ns, self_ns, async_ns, wait_ns, duration_ns, min_ns, max_ns, "
-        "waiting_ns) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16) ON CONFLICT DO UPDATE SET "
+        "waiting_ns, measured_ns, mailbox_ns, run_queue_ns) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19) ON CONFLICT DO UPDATE SET "
         GROW("calls") ", " GROW("errors") ", " GROW("async_calls") ", " GROW("total_ns") ", "
         GROW("self_ns") ", " GROW("async_ns") ", " GROW("wait_ns") ", " GROW("duration_ns") ", "
         BEST("min", "min_ns") ", " BEST("max", "max_ns") ", "
-        GROW("waiting_ns"), // of a row that an older version has begun it stays NULL
+        GROW("waiting_ns") ", " // of a row that an older version has begun it stays NULL
+        GROW("measured_ns") ", " GROW_SOME("mailbox_ns") ", " GROW_SOME("run_queue_ns"),
     [STATEMENT_ADD_COST] =
         "INSERT INTO cost_rows "
         "(resolution_s, bucket_start, node_id, tier_id, messages, bytes, calls, stale_calls) "
@@ -74,8 +80,9 @@ static const char *const sql[STATEMENTS] = {
         "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
     [STATEMENT_KEEP_SPAN] =
         "INSERT INTO kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, "
-        "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller, waiting_ns) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
+        "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller, waiting_ns, measured, "
+        "run_queue_ns) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
     [STATEMENT_ADD_NODE] = "INSERT INTO node_names (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [STATEMENT_ADD_IDENTITY] =
         "INSERT INTO identity_names (name) VALUES (?1) ON CONFLICT DO NOTHING",

@@ -37,6 +37,7 @@ struct waterfall {
     uint32_t levels; // that are indented; spans further down tell their depth
     bool tail;       // the scale goes on after the request's end
     bool waited, open, blind, remote;
+    bool measured, estimated; // waits of some
     struct node_names names;
 };
 
@@ -88,6 +89,8 @@ static void survey(struct waterfall *w) {
         double end = (double)s->start_ns + (double)s->duration_ns;
         w->scale_ns = end > w->scale_ns ? end : w->scale_ns;
         w->waited = w->waited || s->wait_ns > 0;
+        w->measured = w->measured || s->measured;
+        w->estimated = w->estimated || (s->wait_ns > 0 && !s->measured);
         w->open = w->open || is(s->outcome, "open");
         w->blind = w->blind || is(s->outcome, "unknown");
         w->remote = w->remote || s->node;
@@ -144,6 +147,9 @@ static void cell(const struct waterfall *w, uint32_t span, enum column column,
         break;
     case WAIT:
         duration_or_none(s->wait_ns, s->wait_ns == 0, out);
+        if (s->wait_ns > 0 && !s->measured && w->measured) {
+            snprintf(out + strlen(out), CELL_BYTES - strlen(out), " est.");
+        }
         break;
     case GC:
         duration_or_none(s->gc_ns, s->gc_ns == 0, out);
@@ -368,7 +374,10 @@ static void legend(const struct waterfall *w, struct buffer *out) {
         const char *between = "";
         buffer_text(out, "\n ");
         if (w->waited) {
-            buffer_printf(out, "%s its caller waited for it to begin", glyphs[WAITING]);
+            buffer_printf(out, "%s its caller waited for it to begin (%s)", glyphs[WAITING],
+                          !w->measured   ? "estimated"
+                          : w->estimated ? "measured; est.: estimated"
+                                         : "measured");
             between = "   ";
         }
         if (w->open) {

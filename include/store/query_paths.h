@@ -10,6 +10,8 @@ struct path_sums {
     const char *path; // tiers from the request down, joined with " > "; lives as long as the answer
     uint64_t calls, errors, async_calls;
     uint64_t total_ns, self_ns, async_ns, wait_ns, waiting_ns, duration_ns;
+    // of wait_ns (model/stats/stats.h); mailbox_ns and run_queue_ns both 0: known of nothing
+    uint64_t measured_ns, mailbox_ns, run_queue_ns;
     uint64_t min_ns, max_ns; // 0 without calls
     bool unsplit; // rows of an older version are among them: waiting_ns is in self_ns of who waits
 };

@@ -61,8 +61,10 @@ struct slow_span {
     // the process of another node that it was made for, as message_process
     // (model/message/message.h) has it; 0: not known
     uint64_t caller;
-    int64_t
-        waiting_ns; // of wait_ns what is waiting of the request, each moment once; -1: not known
+    // of wait_ns what is waiting of the request, each moment once; and how long its process was in
+    // the run queue. -1: not known
+    int64_t waiting_ns, run_queue_ns;
+    bool measured; // wait_ns is, and not estimated
 };
 
 struct slow_spans {

@@ -30,11 +30,24 @@ static struct stat_row *row_of(const struct account *a, int64_t bucket, uint16_t
     return row ? row : other_row(a, key);
 }
 
+// Adds what is known of a span's wait.
+static void add_wait(const struct span *span, uint64_t *measured_ns, uint64_t *mailbox_ns,
+                     uint64_t *run_queue_ns) {
+    if (span->measured) {
+        *measured_ns += (uint64_t)span->wait;
+    }
+    if (span->measured && span->run_queue != SPAN_UNKNOWN) {
+        *mailbox_ns += (uint64_t)(span->wait - span->run_queue);
+        *run_queue_ns += (uint64_t)span->run_queue;
+    }
+}
+
 static void add_span(struct stat_row *row, const struct span *span, uint64_t duration, bool first) {
     row->requests += first;
     stats_count(row, duration);
     row->errors += span->error;
     row->wait_ns += (uint64_t)span->wait;
+    add_wait(span, &row->measured_ns, &row->mailbox_ns, &row->run_queue_ns);
     row->gc_ns += (uint64_t)span->gc;
     row->off_cpu_ns += (uint64_t)span->off_cpu;
     if (span->async) {
@@ -54,6 +67,7 @@ static void add_path(struct path_row *row, const struct span *span, uint64_t dur
     row->calls++;
     row->errors += span->error;
     row->wait_ns += (uint64_t)span->wait;
+    add_wait(span, &row->measured_ns, &row->mailbox_ns, &row->run_queue_ns);
     row->duration_ns += duration;
     row->min_ns = duration < row->min_ns ? duration : row->min_ns;
     row->max_ns = duration > row->max_ns ? duration : row->max_ns;

@@ -176,6 +176,8 @@ static uint32_t copy_spans(struct keep *k, const struct request_result *r) {
             .self = s->self,
             .wait = s->wait,
             .waiting = s->waiting,
+            .measured = s->measured,
+            .run_queue = s->run_queue,
             .gc = s->gc,
             .off_cpu = s->off_cpu,
             .pid = s->pid,

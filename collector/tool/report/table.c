@@ -14,10 +14,16 @@ enum { CELL_BYTES = 160, GAP = 4, AFTER_TIERS = 3 };
 static const char totals_label[] = "Totals across all calls:";
 
 // Lines under the first row: what else is known of each tier.
-enum detail { WAITING, COLLECTING, OFF_CPU, DETAILS };
+enum detail { WAITING, RUN_QUEUE, COLLECTING, OFF_CPU, DETAILS };
 
-static const char *const detail_labels[DETAILS] = {"  waiting before it", "  garbage collection",
-                                                   "  off the CPU"};
+static const char *const detail_labels[DETAILS] = {"", "    in the run queue",
+                                                   "  garbage collection", "  off the CPU"};
+
+// How much of the waiting that a report shows is measured; the label of it says so.
+enum measured { NONE_MEASURED, PART_MEASURED, ALL_MEASURED };
+
+static const char *const waiting_labels[] = {"  waiting, estimated", "  waiting, part measured",
+                                             "  waiting, measured"};
 
 // -- names ----------------------------------------------------------------------------------------
 
@@ -77,7 +83,18 @@ static void tier_cell(const struct query_row *row, const struct query_row *reque
 }
 
 static uint64_t detail_ns(const struct query_row *row, enum detail detail) {
-    return detail == WAITING ? row->wait_ns : detail == COLLECTING ? row->gc_ns : row->off_cpu_ns;
+    switch (detail) {
+    case WAITING:
+        return row->wait_ns;
+    case RUN_QUEUE: // where it is known of all waiting
+        return row->mailbox_ns + row->run_queue_ns == row->wait_ns ? row->run_queue_ns : 0;
+    case COLLECTING:
+        return row->gc_ns;
+    case OFF_CPU:
+    case DETAILS:
+        break;
+    }
+    return row->off_cpu_ns;
 }
 
 // The same for a tier's waiting and so on; empty behind the tiers.
@@ -90,6 +107,22 @@ static void detail_cell(const struct report *r, uint32_t identity, uint32_t colu
     } else {
         snprintf(out, CELL_BYTES, "%s", column < r->tier_count ? "-" : "");
     }
+}
+
+static enum measured measured_of(const struct report *r) {
+    uint64_t wait = 0, measured = 0;
+    for (uint32_t i = 0; i < r->identity_count; i++) {
+        for (uint32_t t = 0; t < r->tier_count; t++) {
+            const struct query_row *row = report_cell(r, i, t);
+            wait += row ? row->wait_ns : 0;
+            measured += row ? row->measured_ns : 0;
+        }
+    }
+    return measured == 0 ? NONE_MEASURED : measured < wait ? PART_MEASURED : ALL_MEASURED;
+}
+
+static const char *detail_label(const struct report *r, enum detail detail) {
+    return detail == WAITING ? waiting_labels[measured_of(r)] : detail_labels[detail];
 }
 
 // Whether any tier of an identity has some.
@@ -172,7 +205,7 @@ static size_t *measure(const struct report *r, enum report_of of, uint32_t colum
     for (enum detail d = 0; widths && of == REPORT_TIME && r->identity_count > 0 && d < DETAILS;
          d++) {
         if (has_detail(r, 0, d)) {
-            widen(&widths[0], detail_labels[d]);
+            widen(&widths[0], detail_label(r, d));
         }
         for (uint32_t c = 0; c < columns; c++) {
             detail_cell(r, 0, c, d, text);
@@ -210,7 +243,7 @@ static void rows(const struct report *r, enum report_of of, uint32_t identity, c
             continue;
         }
         buffer_text(out, " ");
-        text_pad_right(out, detail_labels[d], widths[0]);
+        text_pad_right(out, detail_label(r, d), widths[0]);
         for (uint32_t c = 0; c < r->tier_count; c++) {
             detail_cell(r, identity, c, d, text);
             text_pad_left(out, text, GAP + widths[c + 1]);
@@ -241,6 +274,24 @@ static bool any_remote(const struct report *r) {
     return false;
 }
 
+static void legend_of_waiting(enum measured measured, struct buffer *out) {
+    static const char *const texts[] = {
+        [NONE_MEASURED] =
+            " Waiting, estimated: before a tier's call begins in another process, about its time "
+            "in mailbox and run queue, from the\n"
+            " last that the caller is known to have done. It is no part of the tier's time.",
+        [PART_MEASURED] =
+            " Waiting: measured, where that could be, from when a message was sent until the "
+            "process of the tier's call took it;\n"
+            " else estimated, from the last that the caller is known to have done. It is no part "
+            "of the tier's time.",
+        [ALL_MEASURED] =
+            " Waiting, measured: from when a message was sent until the process of the tier's "
+            "call took it: in its mailbox and in\n"
+            " the run queue. It is no part of the tier's time."};
+    buffer_text(out, texts[measured]);
+}
+
 static void legend(const struct report *r, enum report_of of, struct buffer *out) {
     bool waiting = r->identity_count > 0 && has_detail(r, 0, WAITING);
     bool parts =
@@ -259,11 +310,7 @@ static void legend(const struct report *r, enum report_of of, struct buffer *out
         buffer_text(out, of == REPORT_TIME ? "\n" : "");
     }
     if (of == REPORT_WAIT || waiting) {
-        buffer_text(
-            out,
-            " Waiting: before a tier's call begins in another process, about its time in mailbox "
-            "and run queue. It is counted from\n"
-            " the last that the caller is known to have done, and is no part of the tier's time.");
+        legend_of_waiting(measured_of(r), out);
         buffer_text(out, of == REPORT_WAIT ? "\n" : " --wait shows it for each identity.\n");
     }
     if (of == REPORT_TIME && parts) {

@@ -7,7 +7,7 @@ export type Nodes = { version: string; nodes: string[]; tiers: string[]; first_s
 export type Row = {
   identity: string; tier: string; requests: number; calls: number; errors: number; mean_us: number; max_us: number;
   p50_us: number; p90_us: number; p99_us: number; p999_us: number; total_us: number; self_us: number; wait_us: number; async_us: number;
-  per_request_us: number; wait_per_request_us: number;
+  per_request_us: number; wait_per_request_us: number; measured_us: number; mailbox_us: number | null; run_queue_us: number | null;
   waiting_per_request_us: number | null; // null: rows of an older version, where it is in the self time of who waits
 };
 export type Finding = {
@@ -41,7 +41,8 @@ export type Request = {
 };
 export type Span = {
   span: number; parent: number | null; node: string; pid: string; name: string; start_us: number; duration_us: number; self_us: number;
-  wait_us: number; gc_us: number; off_cpu_us: number; async: boolean; outcome: string;
+  wait_us: number; measured: boolean; mailbox_us: number | null; run_queue_us: number | null; gc_us: number; off_cpu_us: number;
+  async: boolean; outcome: string;
 };
 export type Slow = {
   request: Request; spans: Span[]; parts: { id: number; node: string; duration_us: number; remote: boolean }[];
@@ -122,6 +123,7 @@ export type Comparison = {
 export type Path = {
   tier: string; parent: number | null; depth: number; calls: number; errors: number; mean_us: number; max_us: number;
   self_per_request_us: number; wait_per_request_us: number; waiting_per_request_us: number | null; per_request_us: number;
+  wait_us: number; measured_us: number; mailbox_us: number | null; run_queue_us: number | null;
 };
 
 type Question = Record<string, string | number | string[] | undefined>;

@@ -39,6 +39,22 @@ const changeOf = (row: Compared | undefined): number => row ? row.mean_us.after 
 /** Waiting for a tier, per request; of an older version's rows how long its calls waited. */
 const waitingOf = (r: Row): number => r.waiting_per_request_us ?? r.wait_per_request_us;
 
+type Waited = Pick<Row, "wait_us" | "measured_us" | "mailbox_us" | "run_queue_us">;
+
+/** How it is known how long these waited, in a word or two. */
+export function knownBy(rows: Waited[]): string {
+  const sum = (of: (r: Waited) => number): number => rows.reduce((all, r) => all + of(r), 0);
+  const wait = sum(r => r.wait_us), measured = sum(r => r.measured_us);
+  return measured === 0 ? "estimated" : measured >= wait ? "measured" : `${percent(measured / wait)} measured`;
+}
+
+/** The same, and where they waited as far as that is known. */
+export function knownOf(row: Waited): string {
+  const apart = row.mailbox_us === null || row.run_queue_us === null ? ""
+    : `: ${percent(row.mailbox_us / row.wait_us)} in mailboxes, ${percent(row.run_queue_us / row.wait_us)} in the run queue`;
+  return row.wait_us > 0 ? knownBy([row]) + apart : "";
+}
+
 const selfPerRequest = (i: Identity, tier: string): number =>
   i.whole.calls > 0 ? (i.tiers.get(tier)?.self_us ?? 0) / i.whole.calls : 0;
 
@@ -76,7 +92,8 @@ export function identityColumns(all: Identity[], tiers: string[], seconds: numbe
       key: `t:${tier}`, head: tier, wide: true, title: `Time of ${tier} itself, per request`, value: i => selfPerRequest(i, tier),
       cell: i => i.tiers.has(tier)
         ? changed(bar(duration(selfPerRequest(i, tier)), selfPerRequest(i, tier) / i.whole.mean_us, tier), part(i, tier)) : h("span", { class: "quiet" }, "–") })),
-    { key: "waiting", head: "Waiting", wide: true, title: "Until calls begin in other processes, per request",
+    { key: "waiting", head: `Waiting, ${knownBy(all.flatMap(i => [...i.tiers.values()]))}`, wide: true,
+      title: "Until calls begin in other processes, per request",
       value: i => i.waiting,
       cell: i => {
         const row = now(i), change = row && row.parts.length > 0 ? waited(row) : null;
@@ -104,7 +121,8 @@ export function tierColumns(whole: Row, changes: Changes | null): Column<Row>[] 
     { key: "self", head: "Own time per request", value: self, 
       cell: r => changed(bar(duration(self(r)), self(r) / whole.mean_us, r.tier), part(r)) },
     { key: "wait", head: "Waiting per request", wide: true, value: waitingOf,
-      cell: r => bar(duration(waitingOf(r)), waitingOf(r) / whole.mean_us, null) },
+      cell: r => h("span", { title: knownOf(r) }, bar(duration(waitingOf(r)), waitingOf(r) / whole.mean_us, null),
+                   r.wait_us > 0 ? h("small", { class: "quiet" }, knownBy([r])) : null) },
     ...quantiles<Row>(" of a call", r => r, now),
     { key: "max", head: "Longest", wide: true, value: r => r.max_us, cell: r => duration(r.max_us) },
     { key: "errors", head: "Errors", value: r => r.errors,

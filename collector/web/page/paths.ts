@@ -2,6 +2,7 @@
 // The tiers that the requests of an identity go through, as a tree: what each takes by itself and waits for, where it was called from.
 import type { Path } from "./api";
 import { h } from "./dom";
+import { knownBy, knownOf } from "./identities";
 import { count, duration } from "./numbers";
 import { bar, type Column, showTable } from "./table";
 
@@ -59,7 +60,8 @@ export class Paths {
       { key: "self", head: "Own time per request", value: l => l.self_per_request_us,
         cell: l => bar(duration(l.self_per_request_us), l.self_per_request_us / this.mean, l.tier) },
       { key: "wait", head: "Waiting before it", value: l => waiting(l),
-        cell: l => bar(duration(waiting(l)), waiting(l) / this.mean, null) },
+        cell: l => h("span", { title: knownOf(l) }, bar(duration(waiting(l)), waiting(l) / this.mean, null),
+                     l.wait_us > 0 ? h("small", { class: "quiet" }, knownBy([l])) : null) },
       { key: "mean", head: "A call", wide: true, value: l => l.mean_us, cell: l => duration(l.mean_us) },
       { key: "max", head: "Longest", wide: true, value: l => l.max_us, cell: l => duration(l.max_us) },
       { key: "errors", head: "Errors", value: l => l.errors, cell: l => h("span", { class: l.errors ? "error" : "quiet" }, count(l.errors)) },

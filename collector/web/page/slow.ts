@@ -123,7 +123,9 @@ function callFacts(call: Call, home: string): HTMLElement[] {
   const fact = (name: string, value: string): HTMLElement[] => [h("dt", {}, name), h("dd", {}, value)];
   return [h("h2", {}, h("i", { class: `key ${tierClass(call.name)}` }), call.name),
     h("dl", { class: "call-facts" }, ...fact("begins after", `${call.node === home ? "" : "about "}${duration(call.start_us)}`), ...fact("lasts", duration(call.duration_us)),
-      ...fact("itself", duration(call.self_us)), ...fact("waiting before", duration(call.wait_us)),
+      ...fact("itself", duration(call.self_us)), ...fact(call.measured ? "waiting, measured" : "waiting before, estimated", duration(call.wait_us)),
+      ...(call.mailbox_us === null ? [] : fact("in its mailbox", duration(call.mailbox_us))),
+      ...(call.run_queue_us === null ? [] : fact("in the run queue", duration(call.run_queue_us))),
       ...(call.gc_us ? fact("garbage collection", duration(call.gc_us)) : []),
       ...(call.off_cpu_us ? fact("off the processor", duration(call.off_cpu_us)) : []),
       ...fact("process", call.pid), ...fact("node", call.node),

@@ -141,7 +141,7 @@ export class Waterfall {
     area.addEventListener("pointermove", event => {
       const line = this.lineOf(event), call = this.lines[line]?.calls[this.nearest(line, this.timeOf(event))];
       area.title = call ? `${chain(call, this.home)}\n${duration(call.duration_us)}, itself ${duration(call.self_us)}, `
-        + `waiting before ${duration(call.wait_us)}${failure(call) ? `\nfailed: ${failure(call)}` : ""}` : "";
+        + `waiting before ${duration(call.wait_us)}${call.wait_us > 0 ? call.measured ? " (measured)" : " (estimated)" : ""}${failure(call) ? `\nfailed: ${failure(call)}` : ""}` : "";
     });
     area.addEventListener("keydown", event => this.key(event));
   }

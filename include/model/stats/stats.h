@@ -31,16 +31,20 @@ struct stat_key {
 //   self_ns      of the calls that were not async, less what child spans cover and the waiting for
 //                them; of "_total": what no tier covers, nor is waiting
 //   async_ns     of the async calls
-//   wait_ns      before the calls, from what their caller last did (request_tree.h)
+//   wait_ns      before the calls, from when their message was sent until it was taken; where that
+//                is not told estimated, from what their caller last did (request_tree.h)
 //   gc_ns        garbage collection while a call was innermost; 0 unless traced
 //   off_cpu_ns   the same for being scheduled out
 //   waiting_ns   of the requests, until calls of the tier began: each moment once (request_tree.h);
 //                of "_total": until calls of any tier did
 //   parallel_ns  of "_total" alone: what counts more than once in the self times of the tiers, what
 //                no tier covers, and waiting
+//   measured_ns  of wait_ns, what is measured; the rest is estimated
+//   mailbox_ns, run_queue_ns   of measured_ns, where the two are known apart; both 0: of nothing
 #define STAT_SUMS(COUNT, TIME)                                                                     \
     STAT_WHOLE(COUNT, TIME)                                                                        \
-    STAT_SPLIT(TIME)
+    STAT_SPLIT(TIME)                                                                               \
+    STAT_MEASURED(TIME)
 #define STAT_WHOLE(COUNT, TIME)                                                                    \
     COUNT(requests)                                                                                \
     COUNT(calls)                                                                                   \
@@ -56,6 +60,11 @@ struct stat_key {
 #define STAT_SPLIT(TIME)                                                                           \
     TIME(waiting)                                                                                  \
     TIME(parallel)
+// And what old rows have nothing of.
+#define STAT_MEASURED(TIME)                                                                        \
+    TIME(measured)                                                                                 \
+    TIME(mailbox)                                                                                  \
+    TIME(run_queue)
 
 // The quantiles of durations that are stored; and, as SENT, those that rows have on their way out
 // of the collector too (app/rows.h).
@@ -149,7 +158,10 @@ struct path_row {
     uint64_t self_ns;
     uint64_t async_ns;
     uint64_t wait_ns;
-    uint64_t waiting_ns;  // as above
+    uint64_t waiting_ns; // as above, and so are the next three
+    uint64_t measured_ns;
+    uint64_t mailbox_ns;
+    uint64_t run_queue_ns;
     uint64_t duration_ns; // sum of all calls' durations
     uint64_t min_ns;
     uint64_t max_ns;
@@ -191,6 +203,8 @@ struct kept_span {
     // of a part: the process that its token came from, of another node as message_process has it;
     // 0: below another span
     uint64_t caller;
+    bool measured;     // wait is
+    int64_t run_queue; // and of it so much was in the run queue; SPAN_UNKNOWN
 };
 
 // A request that is kept whole. It may stand in several batches of one bucket, the store keeps

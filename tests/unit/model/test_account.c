@@ -96,7 +96,8 @@ static void numbers(void **state) {
     stats_free(s);
 }
 
-// What a span waited and lost belongs to its tier, async or not, but not while it is open.
+// What a span waited and lost belongs to its tier, async or not, but not while it is open. So does
+// what of that is measured, and known apart.
 static void waiting_and_pauses(void **state) {
     (void)state;
     struct stats *s = stats_new();
@@ -108,6 +109,8 @@ static void waiting_and_pauses(void **state) {
          .outermost = true,
          .self = 20,
          .wait = 3,
+         .measured = true,
+         .run_queue = 1,
          .gc = 5,
          .off_cpu = 7},
         {.start = 20,
@@ -116,6 +119,8 @@ static void waiting_and_pauses(void **state) {
          .tier = 1,
          .self = 30,
          .wait = 10,
+         .measured = true,
+         .run_queue = SPAN_UNKNOWN,
          .gc = 20,
          .off_cpu = 40},
         {.start = 70,
@@ -146,6 +151,8 @@ static void waiting_and_pauses(void **state) {
                               *t = row(s, identities[i], TIER_TOTAL);
         assert_true(one->wait_ns == 26 && one->gc_ns == 50 && one->off_cpu_ns == 94);
         assert_true(two->wait_ns == 200 && two->gc_ns == 400 && two->off_cpu_ns == 800);
+        assert_true(one->measured_ns == 26 && one->mailbox_ns == 4 && one->run_queue_ns == 2);
+        assert_true(two->measured_ns == 0 && two->mailbox_ns == 0 && two->run_queue_ns == 0);
         // as without them
         assert_true(one->total_ns == 100 && one->self_ns == 100 && two->async_ns == 660 &&
                     two->total_ns == 0);

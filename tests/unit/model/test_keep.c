@@ -200,6 +200,8 @@ static void spans(void **state) {
                            .tier = 4,
                            .self = 11,
                            .wait = 12,
+                           .measured = true,
+                           .run_queue = 5,
                            .gc = 13,
                            .off_cpu = 14,
                            .async = true};
@@ -227,7 +229,7 @@ static void spans(void **state) {
     assert_true(!s[0].open && !s[0].error && !s[0].async && !s[0].blind);
     assert_true(s[1].start == 11 && s[1].duration == 399 && s[1].parent == 0 && s[1].tier == 4);
     assert_true(s[1].self == 11 && s[1].wait == 12 && s[1].gc == 13 && s[1].off_cpu == 14 &&
-                s[1].async && !s[1].open);
+                s[1].async && !s[1].open && s[1].measured && s[1].run_queue == 5);
     assert_true(s[2].open && s[2].async && s[2].duration == 0 && s[2].parent == 1);
     assert_true(s[3].error && !s[3].blind && s[3].duration == 1);
     assert_true(s[4].blind && s[4].error && s[5].blind && !s[5].error);

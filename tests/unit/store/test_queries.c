@@ -43,7 +43,13 @@ static int64_t sync_time(int i) {
     return (1 + i % 3) * MS;
 }
 
-enum { HTTP_LESS = MS, ASYNC_TIME = 7 * MS, SYNC_WAIT = MS / 5, ASYNC_WAIT = MS / 2 };
+enum {
+    HTTP_LESS = MS,
+    ASYNC_TIME = 7 * MS,
+    SYNC_WAIT = MS / 5,
+    RUN_QUEUE = MS / 20,
+    ASYNC_WAIT = MS / 2
+};
 
 static void add_request(struct account *a, struct keep *keep, int i) {
     uint16_t http = directory_tier(&fixture_names, slice_text("http")),
@@ -67,7 +73,9 @@ static void add_request(struct account *a, struct keep *keep, int i) {
                                    .tier = storage,
                                    .outermost = true,
                                    .self = sync_time(i),
-                                   .wait = SYNC_WAIT};
+                                   .wait = SYNC_WAIT,
+                                   .measured = true,
+                                   .run_queue = RUN_QUEUE};
     }
     spans[n++] = (struct span){.start = end - MS,
                                .end = end - MS + ASYNC_TIME,
@@ -193,6 +201,15 @@ static void database_or_queue(char *out) {
          s.waits / calls / 1000);
 }
 
+static void measured(char *out) {
+    struct sums s = sums_of(NULL);
+    double calls = s.sync_calls + s.async_calls;
+    tell(out, "storage|%f|%f|%f|%f\n", s.waits / calls / 1000,
+         100 * s.sync_calls * SYNC_WAIT / s.waits,
+         s.sync_calls * (SYNC_WAIT - RUN_QUEUE) / calls / 1000,
+         s.sync_calls * RUN_QUEUE / calls / 1000);
+}
+
 static void slowest(char *out) {
     double us = (double)duration(REQUESTS - 1) / 1000;
     tell(out, "read|%f|http|*|0|%f|0\n", us, us - 1000);
@@ -217,6 +234,7 @@ static const struct {
     {"SELECT bucket_start, requests, calls, round(p50_us)", percentiles, 0.011},
     {"SELECT identity, sum(requests) AS requests, sum(errors)", failures, 0.0005},
     {"SELECT path, sum(calls) AS calls,", database_or_queue, 0.0005},
+    {"SELECT tier, round(sum(wait_us) / sum(calls)) AS wait_us,", measured, 0.01},
     {"SELECT r.identity, r.duration_us, s.name,", slowest, 0.0005},
     {"SELECT bucket_start, node, verdict,", trust, 0},
     {"SELECT at, coalesce(node, 'all nodes')", notes, 0},

@@ -45,6 +45,8 @@ static void test_sums_over_time_and_nodes(void **state) {
         fixture_call(batch, NOON + 10 * i, "create", "db", 1000 * (uint64_t)(i + 1), i == 5);
         struct stat_row *increment = fixture_row(batch, NOON + 10 * i, "shop@host", "create", "db");
         increment->wait_ns = 70, increment->gc_ns = 80, increment->off_cpu_ns = 90;
+        increment->measured_ns = 60, increment->mailbox_ns = i == 3 ? 40 : 0,
+        increment->run_queue_ns = 10;
         fixture_fill_ledger(fixture_ledger(batch, NOON + 10 * i));
     }
     struct stat_row *other = fixture_row(batch, NOON + 20, "other@host", "create", "db");
@@ -64,6 +66,9 @@ static void test_sums_over_time_and_nodes(void **state) {
     assert_int_equal(row->wait_ns, 5 * 70);
     assert_int_equal(row->gc_ns, 5 * 80);
     assert_int_equal(row->off_cpu_ns, 5 * 90);
+    assert_int_equal(row->measured_ns, 5 * 60);
+    assert_int_equal(row->mailbox_ns, 40);
+    assert_int_equal(row->run_queue_ns, 5 * 10);
     assert_int_equal(row->min_ns, 500);
     assert_int_equal(row->max_ns, 6000);
     assert_true(query_quantile(row, 0.5) > 2900 && query_quantile(row, 0.5) < 3100);

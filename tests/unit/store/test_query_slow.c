@@ -111,12 +111,13 @@ static void keep_tree(void) {
     struct kept_request r = fixture_request(NOON, "create", KEPT_OVER, 9000, 70);
     const uint16_t db = directory_tier(&fixture_names, slice_text("db"));
     const struct kept_span spans[] = {
-        {1, 11, 21, 31, 36, 41, 51, 5ULL << 32 | 80, UINT32_MAX, db, false, false, false, false,
-         77},
-        {2, 12, 22, 32, 37, 42, 52, 81, 0, db, false, true, false, false, 0},
-        {3, 0, 0, 0, 0, 0, 0, 81, 1, db, true, false, false, false, 0},
-        {4, 14, 24, 34, 39, 44, 54, 82, 0, db, false, false, true, true, 0},
-        {5, 15, 25, 35, 40, 45, 55, 83, UINT32_MAX, db, false, false, false, false, UINT64_MAX}};
+        {1, 11, 21, 31, 36, 41, 51, 5ULL << 32 | 80, UINT32_MAX, db, false, false, false, false, 77,
+         false, 0},
+        {2, 12, 22, 32, 37, 42, 52, 81, 0, db, false, true, false, false, 0, true, INT64_MIN},
+        {3, 0, 0, 0, 0, 0, 0, 81, 1, db, true, false, false, false, 0, false, 0},
+        {4, 14, 24, 34, 39, 44, 54, 82, 0, db, false, false, true, true, 0, true, 0},
+        {5, 15, 25, 35, 40, 45, 55, 83, UINT32_MAX, db, false, false, false, false, UINT64_MAX,
+         true, 9}};
     r.count = 5;
     assert_true(stats_keep(batch, &r, spans));
     fixture_write(batch);
@@ -154,6 +155,8 @@ static void test_spans(void **state) {
         assert_int_equal(span->self_ns, i == 2 ? 0 : 21 + i);
         assert_int_equal(span->wait_ns, i == 2 ? 0 : 31 + i);
         assert_int_equal(span->waiting_ns, i == 2 ? 0 : 36 + i);
+        assert_int_equal(span->measured, i % 2 == 1 || i == 4);
+        assert_int_equal(span->run_queue_ns, i == 3 ? 0 : i == 4 ? 9 : -1);
         assert_int_equal(span->gc_ns, i == 2 ? 0 : 41 + i);
         assert_int_equal(span->off_cpu_ns, i == 2 ? 0 : 51 + i);
         assert_int_equal(span->async, i == 3);

@@ -190,7 +190,8 @@ static void test_views_have_the_promised_columns(void **state) {
         "tier_stats",
         "bucket_start,resolution_s,node,identity,tier,requests,calls,errors,async_calls,total_us,"
         "self_us,async_us,mean_us,stddev_us,min_us,max_us,p25_us,p50_us,p75_us,p90_us,p95_us,"
-        "p99_us,p999_us,wait_us,gc_us,off_cpu_us,sync_calls,duration_us,sync_us,waiting_us,parallel_us");
+        "p99_us,p999_us,wait_us,gc_us,off_cpu_us,sync_calls,duration_us,sync_us,waiting_us,parallel_us,"
+        "measured_us,mailbox_us,run_queue_us");
     expect_columns(
         "ledger",
         "bucket_start,resolution_s,node,requests_complete,requests_incomplete,requests_expired,"
@@ -202,7 +203,8 @@ static void test_views_have_the_promised_columns(void **state) {
     expect_columns(
         "path_stats",
         "bucket_start,resolution_s,node,identity,path,calls,errors,async_calls,total_us,self_us,"
-        "async_us,wait_us,mean_us,min_us,max_us,sync_calls,duration_us,sync_us,waiting_us");
+        "async_us,wait_us,mean_us,min_us,max_us,sync_calls,duration_us,sync_us,waiting_us,measured_us,"
+        "mailbox_us,run_queue_us");
     expect_columns("tier_costs",
                    "bucket_start,resolution_s,node,tier,messages,bytes,calls,stale_calls");
     expect_columns(
@@ -212,7 +214,7 @@ static void test_views_have_the_promised_columns(void **state) {
     expect_columns(
         "slow_spans",
         "request_id,span,parent,pid,name,start_us,duration_us,self_us,wait_us,gc_us,off_cpu_us,"
-        "async,outcome,remote,waiting_us");
+        "async,outcome,remote,waiting_us,measured,mailbox_us,run_queue_us");
 }
 
 static void test_small_batch_to_the_digit(void **state) {
@@ -227,7 +229,11 @@ static void test_small_batch_to_the_digit(void **state) {
     for (int i = 5; i <= 6; i++) {
         struct stat_row *row = fixture_row(batch, NOON + 10 * i, "shop@host", "create", "db");
         row->wait_ns = 500, row->gc_ns = 250, row->off_cpu_ns = 125, row->waiting_ns = 400;
+        row->measured_ns = i == 5 ? 500 : 300;
     }
+    // of one bucket it is known where that was
+    fixture_row(batch, NOON + 60, "shop@host", "create", "db")->mailbox_ns = 200;
+    fixture_row(batch, NOON + 60, "shop@host", "create", "db")->run_queue_ns = 50;
     fixture_fill_ledger(fixture_ledger(batch, NOON + 50));
     fixture_ledger(batch, NOON + 60)->requests_complete = 20;
     assert_true(store_write(s, 10, batch, &fixture_names));
@@ -250,6 +256,10 @@ static void test_small_batch_to_the_digit(void **state) {
         "tier_stats WHERE identity = 'create' AND "
         "tier = 'db' AND resolution_s = 3600",
         "1.0,0.5,0.25,0.8,1");
+    fixture_expect(
+        "SELECT group_concat(measured_us || ',' || ifnull(mailbox_us, '-') || ',' || ifnull(run_queue_us, '-'), ' ') "
+        "FROM (SELECT * FROM tier_stats WHERE identity = 'create' AND tier = 'db' ORDER BY resolution_s, bucket_start)",
+        "0.5,-,- 0.3,0.2,0.05 0.5,-,- 0.3,0.2,0.05 0.8,0.2,0.05");
     // mean 4, deviations 3, 1, 4: variance 26 / 3
     fixture_expect(
         "SELECT round(stddev_us, 6) FROM tier_stats WHERE identity = 'create' AND tier = 'db' AND "

@@ -33,6 +33,8 @@ static void test_a_request_to_the_digit(void **state) {
                                        .duration = 900000,
                                        .self = 5,
                                        .wait = 1500,
+                                       .measured = true,
+                                       .run_queue = 250,
                                        .gc = 2500,
                                        .off_cpu = 3500,
                                        .pid = 99,
@@ -51,7 +53,10 @@ static void test_a_request_to_the_digit(void **state) {
                                        .parent = UINT32_MAX,
                                        .tier = db,
                                        .async = true,
-                                       .blind = true},
+                                       .blind = true,
+                                       .wait = 7000,
+                                       .measured = true,
+                                       .run_queue = INT64_MIN},
                                       {.start = 4000,
                                        .duration = 1,
                                        .pid = 100,
@@ -71,12 +76,12 @@ static void test_a_request_to_the_digit(void **state) {
     fixture_expect(
         "SELECT group_concat(request_id || '|' || span || '|' || ifnull(parent, '-') || '|' || pid || '|' || name || '|' || start_us "
         "|| '|' || duration_us || '|' || self_us || '|' || wait_us || '|' || gc_us || '|' || off_cpu_us || '|' || async || '|' "
-        "|| outcome, char(10)) FROM slow_spans",
-        "1|0|-|<0.123.7>|http|1.0|1200.0|300.0|0.0|0.0|0.0|0|error\n"
-        "1|1|0|<0.99.0>|db|2.0|900.0|0.005|1.5|2.5|3.5|0|ok\n"
-        "1|2|1|<0.99.0>|db|2.5|0.0|0.0|0.0|0.0|0.0|0|open\n"
-        "1|3|-|<0.100.0>|db|3.0|5000.0|0.0|0.0|0.0|0.0|1|unknown\n"
-        "1|4|3|<0.100.0>|db|4.0|0.001|0.0|0.0|0.0|0.0|0|error");
+        "|| outcome || '|' || measured || '|' || ifnull(mailbox_us || '+' || run_queue_us, '-'), char(10)) FROM slow_spans",
+        "1|0|-|<0.123.7>|http|1.0|1200.0|300.0|0.0|0.0|0.0|0|error|0|-\n"
+        "1|1|0|<0.99.0>|db|2.0|900.0|0.005|1.5|2.5|3.5|0|ok|1|1.25+0.25\n"
+        "1|2|1|<0.99.0>|db|2.5|0.0|0.0|0.0|0.0|0.0|0|open|0|-\n"
+        "1|3|-|<0.100.0>|db|3.0|5000.0|0.0|7.0|0.0|0.0|1|unknown|1|-\n"
+        "1|4|3|<0.100.0>|db|4.0|0.001|0.0|0.0|0.0|0.0|0|error|0|-");
 }
 
 static void test_reasons_and_their_caps(void **state) {

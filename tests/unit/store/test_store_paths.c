@@ -19,6 +19,8 @@ static void test_paths_to_the_digit(void **state) {
         fixture_path_call(batch, NOON + 50, "update", db, 100 + 10 * (uint64_t)i)->errors = 1;
         struct path_row *row = fixture_path_call(batch, NOON + 50, "update", db, 2000);
         row->async_calls = 1, row->async_ns = 2000, row->total_ns -= 2000;
+        row->measured_ns = 300, row->mailbox_ns = i == 0 ? 0 : 100,
+        row->run_queue_ns = i == 0 ? 0 : 20;
         assert_true(store_write(s, 10, batch, &fixture_names));
         stats_free(batch);
     }
@@ -34,6 +36,12 @@ static void test_paths_to_the_digit(void **state) {
                         "create|accounting > db|2|0|0|0.8|0.4|0.0|0.0|0.4|0.4|0.4\n"
                         "create|handle > db|4|0|0|12.0|6.0|0.0|1.4|3.0|1.0|5.0\n"
                         "update|handle > db|4|2|2|0.21|2.105|4.0|0.0|1.0525|0.1|2.0");
+    fixture_expect(
+        "SELECT group_concat(identity || '|' || path || '|' || measured_us || '|' || ifnull(mailbox_us, '-') || '|' || "
+        "ifnull(run_queue_us, '-'), char(10)) FROM (SELECT * FROM path_stats WHERE resolution_s = 60 AND "
+        "bucket_start = '2025-11-20T12:00:00Z' ORDER BY identity, path)",
+        "_total|accounting > db|0.0|-|-\n_total|handle > db|0.6|0.1|0.02\ncreate|accounting > db|0.0|-|-\n"
+        "create|handle > db|0.0|-|-\nupdate|handle > db|0.6|0.1|0.02");
     fixture_expect(
         "SELECT group_concat(n, ', ') FROM (SELECT resolution_s || ' ' || bucket_start || ' ' || sum(calls) AS n FROM "
         "path_stats WHERE identity = '_total' GROUP BY resolution_s, bucket_start)",

@@ -159,6 +159,35 @@ static void fill_details(uint64_t wait, uint64_t gc, uint64_t off_cpu) {
     fixture_write(batch);
 }
 
+// Rows of one bucket whose waiting is measured, and told apart.
+static void fill_measured(uint64_t wait, uint64_t measured, uint64_t run_queue) {
+    struct stats *batch = stats_new();
+    struct stat_row *db = fixture_row(batch, NOON, "shop@host", "_total", "db");
+    db->wait_ns = wait;
+    db->measured_ns = measured;
+    db->run_queue_ns = run_queue;
+    db->mailbox_ns = run_queue > 0 ? measured - run_queue : 0;
+    fixture_write(batch);
+}
+
+static void test_measured_waiting(void **state) {
+    (void)state;
+    fill();
+    fill_measured(4000ULL * MS, 4000ULL * MS, 1000ULL * MS);
+    assert_int_equal(report(""), 0);
+    expect_part("   waiting, measured             -     1.0 s              -\n"
+                "     in the run queue            -    250 ms              -\n");
+    expect_part(" Waiting, measured: from when a message was sent until");
+    assert_int_equal(report("--json"), 0);
+    expect_part("\"measured_us\":4000000,\"mailbox_us\":3000000,\"run_queue_us\":1000000,");
+    expect_part("\"measured_us\":0,\"mailbox_us\":null,\"run_queue_us\":null,");
+    fill_measured(4000ULL * MS, 0, 0); // and as much that is not
+    assert_int_equal(report(""), 0);
+    expect_part("   waiting, part measured        -     2.0 s              -\n");
+    expect_no_part("run queue   "); // of all of it that is not known
+    expect_part(" Waiting: measured, where that could be,");
+}
+
 static void test_details_under_the_totals(void **state) {
     (void)state;
     fill();
@@ -168,7 +197,7 @@ static void test_details_under_the_totals(void **state) {
         "                               http        db    ~accounting     total    requests    errors\n"
         " -------------------------------------------------------------------------------------------\n"
         " Totals across all calls:     50 ms     30 ms        ~3.0 ms     80 ms           4         1\n"
-        "   waiting before it              -     1.0 s              -\n"
+        "   waiting, estimated             -     1.0 s              -\n"
         "   garbage collection             -    500 µs              -\n"
         "   off the CPU               250 µs         -              -\n"
         " -------------------------------------------------------------------------------------------\n"
@@ -176,8 +205,8 @@ static void test_details_under_the_totals(void **state) {
         " foobar                       40 ms         -        ~2.0 ms     40 ms           3         0\n"
         "\n"
         " Means per request. ~ asynchronous: calls that ended after their request, not part of its total.\n"
-        " Waiting: before a tier's call begins in another process, about its time in mailbox and run queue. It is counted from\n"
-        " the last that the caller is known to have done, and is no part of the tier's time. --wait shows it for each identity.\n"
+        " Waiting, estimated: before a tier's call begins in another process, about its time in mailbox and run queue, from the\n"
+        " last that the caller is known to have done. It is no part of the tier's time. --wait shows it for each identity.\n"
         " Garbage collection, off the CPU: while a call of the tier was its process' innermost; part of its "
         "time.\n"
         " 4 complete requests; nothing lost; 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, buckets of 10 "
@@ -220,8 +249,8 @@ static void test_wait(void **state) {
         "\n"
         " Mean waiting per request before the calls of each tier; total: of the requests' time.\n"
         " ~ asynchronous: calls that ended after their request, not part of its total.\n"
-        " Waiting: before a tier's call begins in another process, about its time in mailbox and run queue. It is counted from\n"
-        " the last that the caller is known to have done, and is no part of the tier's time.\n"
+        " Waiting, estimated: before a tier's call begins in another process, about its time in mailbox and run queue, from the\n"
+        " last that the caller is known to have done. It is no part of the tier's time.\n"
         " 4 complete requests; nothing lost; 2025-11-20T12:00:00Z to 2025-11-20T12:00:10Z, buckets of 10 "
         "s\n");
 }
@@ -660,6 +689,7 @@ int main(void) {
         cmocka_unit_test(test_clean_and_width),
         REPORT_TEST(test_table),
         REPORT_TEST(test_details_under_the_totals),
+        REPORT_TEST(test_measured_waiting),
         REPORT_TEST(test_details_that_are_there),
         REPORT_TEST(test_wait),
         REPORT_TEST(test_what_was_lost),

@@ -124,7 +124,7 @@ static void test_waterfall(void **state) {
         "  35 ms                       █████████     15 ms       -       -  <0.77.0>   accounting   ok, "
         "async\n"
         "\n"
-        " ╌ its caller waited for it to begin   │ end of the request\n");
+        " ╌ its caller waited for it to begin (estimated)   │ end of the request\n");
     s.request.reason = "failed";
     s.request.outcome = "error";
     out = waterfall(&s, 80, false, false);
@@ -139,7 +139,7 @@ static void test_waterfall(void **state) {
            "  30 ms        # |     4.0 ms  4.0 ms       -  <0.100.0>    render     ok\n"
            "  35 ms         ###     15 ms       -       -  <0.77.0>   accounting   ok, async\n"
            "\n"
-           " - its caller waited for it to begin   | end of the request\n");
+           " - its caller waited for it to begin (estimated)   | end of the request\n");
 }
 
 static void test_colours(void **state) {
@@ -339,7 +339,9 @@ static void test_hostile_numbers(void **state) {
                                           random_u64(&seed) % 2 ? text("w@h") : NULL,
                                           random_u64(&seed) % 2,
                                           0,
-                                          n[5]};
+                                          n[5],
+                                          n[4],
+                                          random_u64(&seed) % 2};
         }
         struct slow_spans s = {.request = request(1, values[random_u64(&seed) % VALUES], SPANS),
                                .spans = spans,
@@ -485,6 +487,8 @@ static void test_spans_json(void **state) {
     spans[1].self_ns = 1500;
     spans[1].waiting_ns = -1; // of a row that an older version has written
     spans[1].wait_ns = 2500;
+    spans[1].measured = true;
+    spans[1].run_queue_ns = 500;
     spans[1].gc_ns = 3500;
     spans[1].off_cpu_ns = 4500;
     spans[1].async = true;
@@ -501,9 +505,9 @@ static void test_spans_json(void **state) {
         "\"complete\":true,\"spans\":2,\"kept_spans\":2,\"remote\":false,\"origin\":null},\"spans\":["
         "{\"span\":0,\"parent\":null,\"node\":\"shop@host\",\"pid\":\"<0.1.0>\",\"name\":\"http\",\"start_us\":0,\"duration_us\":"
         "40000,"
-        "\"self_us\":40000,\"wait_us\":0,\"waiting_us\":0,\"gc_us\":0,\"off_cpu_us\":0,\"async\":false,\"outcome\":\"ok\"},"
+        "\"self_us\":40000,\"wait_us\":0,\"waiting_us\":0,\"measured\":false,\"mailbox_us\":null,\"run_queue_us\":null,\"gc_us\":0,\"off_cpu_us\":0,\"async\":false,\"outcome\":\"ok\"},"
         "{\"span\":1,\"parent\":0,\"node\":\"shop@host\",\"pid\":\"<0.2.0>\",\"name\":\"db\",\"start_us\":1000,\"duration_us\":3000,"
-        "\"self_us\":1.5,\"wait_us\":2.5,\"waiting_us\":null,\"gc_us\":3.5,\"off_cpu_us\":4.5,\"async\":true,\"outcome\":"
+        "\"self_us\":1.5,\"wait_us\":2.5,\"waiting_us\":null,\"measured\":true,\"mailbox_us\":2,\"run_queue_us\":0.5,\"gc_us\":3.5,\"off_cpu_us\":4.5,\"async\":true,\"outcome\":"
         "\"error\"}"
         "],\"parts\":[],\"profiles\":[{\"id\":7,\"ended_at\":\"2025-11-20T12:00:00.123456Z\","
         "\"requests\":20}]}\n");
