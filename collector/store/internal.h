@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/map.h"
 #include "base/time_math.h"
 #include "store/query.h"
 #include "store/store.h"
@@ -65,6 +66,8 @@ enum statement {
     STATEMENT_FIND_IDENTITY,
     STATEMENT_FIND_TIER,
     STATEMENT_FIND_PATH,
+    STATEMENT_REVISE,
+    STATEMENT_MARK,
     STATEMENTS
 };
 
@@ -88,6 +91,9 @@ struct store {
     int64_t page_bytes;
 
     int64_t deadline_ns; // of a reader: see store_set_deadline
+
+    bool follow;       // see store_follow
+    struct map marked; // the buckets and nodes marked in this transaction; no slots: never used
 
     uint64_t set_aside; // rows, see store_set_aside
     // the last failure is of one row, and the next one may be written all the same
@@ -186,6 +192,16 @@ bool store_write_costs(struct store *s, const struct resolutions *resolutions,
                        const struct stats *batch);
 bool store_write_kept(struct store *s, const struct resolutions *resolutions,
                       const struct stats *batch);
+
+// -- changes.c: marks for an export ---------------------------------------------------------------
+
+// Within the transaction of a batch: marks what it changes, where the file is followed.
+bool store_mark(struct store *s, const struct resolutions *resolutions,
+                const struct stats *const *sets, uint32_t count);
+// Marks of rows that are past their retention go, and are counted as lost. keep_s: how long rows of
+// a resolution are kept; kept_s: requests.
+void store_expire_marks(struct store *s, int64_t now_s, int64_t (*keep_s)(uint32_t resolution_s),
+                        int64_t kept_s);
 
 // -- query_pieces.c: which rows answer a question about a stretch of time -------------------------
 

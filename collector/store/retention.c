@@ -235,6 +235,7 @@ static void expire_notes(struct store *s, int64_t now_s) {
 
 bool store_expire(struct store *s, int64_t now_s) {
     s->error[0] = 0;
+    store_expire_marks(s, now_s, keep_s, RETENTION_KEPT_S);
     expire_notes(s, now_s);
     bool rows = expire_rows(s, now_s);
     bool kept = expire_kept(s, now_s);

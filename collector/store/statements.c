@@ -92,6 +92,12 @@ static const char *const sql[STATEMENTS] = {
     [STATEMENT_FIND_IDENTITY] = "SELECT id FROM identity_names WHERE name = ?1",
     [STATEMENT_FIND_TIER] = "SELECT id FROM tier_names WHERE name = ?1",
     [STATEMENT_FIND_PATH] = "SELECT id FROM path_names WHERE name = ?1",
+    [STATEMENT_REVISE] = "UPDATE export_state SET revision = max(revision + 1, ?1) RETURNING revision",
+    // one that is there already is due when it was
+    [STATEMENT_MARK] =
+        "INSERT INTO export_marks (bucket_start, resolution_s, node_id, revision, due_s) "
+        "VALUES (?1,?2,?3,?4,?5) ON CONFLICT DO UPDATE SET revision = excluded.revision, "
+        "due_s = min(due_s, excluded.due_s)",
 };
 // clang-format on
 

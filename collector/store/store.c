@@ -476,6 +476,7 @@ void store_close(struct store *s) {
     store_disconnect(s);
     place_unlock(s);
     histogram_free(&s->merged);
+    map_free(&s->marked);
     buffer_free(&s->blob);
     free(s);
 }

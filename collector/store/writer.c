@@ -38,6 +38,8 @@ struct writer {
     // notes by their tickets, a ring: the last one given out, and the last one written
     struct note notes[LIMIT_NOTES_WAITING];
     int64_t notes_taken, notes_written;
+    const struct change_report *report; // of an export that waits for it, NULL: none,
+    bool reported;                      // and whether that was written down
 
     // the thread's own
     uint64_t refusals;   // of the batch at hand
@@ -220,6 +222,18 @@ static void write_note(struct writer *w) {
     }
 }
 
+// Writes down what an export has sent; once, as it can be sent again.
+static bool write_report(struct writer *w, const struct change_report *report) {
+    if (!in_place(w)) {
+        return false;
+    }
+    if (!store_sent(w->store, report)) {
+        complain(w, store_error(w->store));
+        return false;
+    }
+    return true;
+}
+
 static void *writer_thread(void *arg) {
     struct writer *w = arg;
     pthread_mutex_lock(&w->mutex);
@@ -245,6 +259,14 @@ static void *writer_thread(void *arg) {
             w->profile = id == 0 && w->stop ? NULL : profile; // it is tried once more
         } else if (has_note(w) && (w->stop || monotonic_s() >= w->note_at)) {
             write_note(w);
+        } else if (w->report) {
+            const struct change_report *report = w->report;
+            pthread_mutex_unlock(&w->mutex);
+            bool ok = write_report(w, report);
+            pthread_mutex_lock(&w->mutex);
+            w->reported = ok;
+            w->report = NULL;
+            pthread_cond_broadcast(&w->changed);
         } else if (w->stop) {
             break;
         } else if (monotonic_s() >= w->look_at) {
@@ -354,6 +376,18 @@ bool writer_noted(struct writer *w, int64_t ticket, int64_t *id) {
     *id = written && known ? w->notes[ticket % LIMIT_NOTES_WAITING].id : 0;
     pthread_mutex_unlock(&w->mutex);
     return written;
+}
+
+bool writer_sent(struct writer *w, const struct change_report *report) {
+    pthread_mutex_lock(&w->mutex);
+    w->report = report;
+    pthread_cond_broadcast(&w->changed);
+    while (w->report) {
+        pthread_cond_wait(&w->changed, &w->mutex);
+    }
+    bool ok = w->reported;
+    pthread_mutex_unlock(&w->mutex);
+    return ok;
 }
 
 static void try_again(struct writer *w) {

@@ -392,3 +392,31 @@
 #define LIMIT_SCRAPES 4u
 // Seconds for which the database may refuse to be written before /readyz says so.
 #define LIMIT_UNWRITTEN_SECONDS 5
+
+// -- the export -----------------------------------------------------------------------------------
+
+// Of what is read out of the database and sent at once: bytes of all tables together before they
+// are packed, rows, and the buckets and nodes that they are of. An engine likes few and large
+// batches; these take 0.1 s to read, and some 12 MB with all that is made of them.
+#define LIMIT_EXPORT_BATCH_BYTES (4u << 20)
+#define LIMIT_EXPORT_BATCH_ROWS 20000u
+#define LIMIT_EXPORT_BATCH_MARKS 2000
+// Days between the first and the last bucket of one: an engine refuses what goes into more than 100
+// partitions at once.
+#define LIMIT_EXPORT_BATCH_DAYS 20
+// Bytes of one row, and of the largest text in it.
+#define LIMIT_EXPORT_ROW_BYTES (64u << 10)
+// Rows sent in a second at most: a backlog leaves the machine to those who make one.
+#define LIMIT_EXPORT_ROWS_PER_SECOND 300000u
+// Of an engine's answer: bytes of its head, of its body, and seconds until it is whole.
+#define LIMIT_EXPORT_HEAD_BYTES 65536u
+#define LIMIT_EXPORT_ANSWER_BYTES 65536u
+#define LIMIT_EXPORT_ANSWER_SECONDS 60
+// Seconds until another try: doubled after each, from the first up to the second.
+#define LIMIT_EXPORT_PAUSE_LEAST 1
+#define LIMIT_EXPORT_PAUSE_MOST 30
+// Rows that the engine refused of which is remembered why, 400 bytes each; and of one batch.
+#define LIMIT_EXPORT_REFUSALS 1000
+#define LIMIT_EXPORT_BATCH_REFUSALS 64
+// Bytes of a password.
+#define LIMIT_EXPORT_PASSWORD_BYTES 256

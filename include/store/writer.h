@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The writer thread: owns the connection that writes, from writer_start to writer_stop, and takes
 // one batch at a time, so that whoever gathers statistics never waits for the disk. All functions
-// here are for one thread, the one that started it.
+// here are for one thread, the one that started it, but for writer_sent.
 //
 // The use: gather into one set of statistics, hand it over every second, go on gathering into the
 // other. While the writer still holds a batch (a slow disk, a full one), writer_submit says no and
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "model/profile/profile.h"
+#include "store/changes.h"
 #include "store/notes.h"
 #include "store/store.h"
 
@@ -54,6 +55,11 @@ int64_t writer_note(struct writer *w, const struct note *note);
 // Whether the note of a ticket is written: then *id is its number in the database, 0 where so many
 // have come since then that it is not known any more.
 bool writer_noted(struct writer *w, int64_t ticket, int64_t *id);
+
+// For the thread of an export, which is to have ended before writer_stop: has what it has sent
+// written down (store_sent), and waits for that. False when that could not be done: the same is
+// sent again then, which does no harm.
+bool writer_sent(struct writer *w, const struct change_report *report);
 
 // True when the writer holds no batch: the last one is written, and its set may be reset and filled
 // again.
