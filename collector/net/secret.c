@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/secret.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -25,7 +26,32 @@ static ssize_t read_all(int fd, uint8_t *to, size_t n) {
     return (ssize_t)have;
 }
 
-static bool take(int fd, const char *path, struct secret *out, char *why) {
+// What a file is to hold.
+struct wanted {
+    const char *what; // in words
+    size_t least, most;
+    const char *make, *empty; // how to make one, behind what is wrong
+    bool printable;
+};
+static const struct wanted a_secret = {"secret",
+                                       LIMIT_SECRET_LEAST,
+                                       LIMIT_SECRET_BYTES,
+                                       "; make one with: openssl rand -hex 32",
+                                       "; make a secret with: openssl rand -hex 32",
+                                       false};
+static const struct wanted a_password = {"password", 1, LIMIT_EXPORT_PASSWORD_BYTES, "", "", true};
+_Static_assert(LIMIT_EXPORT_PASSWORD_BYTES <= LIMIT_SECRET_BYTES, "it fits into a secret");
+
+static bool has_controls(const uint8_t *bytes, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        if (iscntrl(bytes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take(int fd, const char *path, const struct wanted *w, struct secret *out, char *why) {
     uint8_t bytes[LIMIT_SECRET_BYTES + 3]; // and a newline, and one byte to see that it is too long
     struct stat st;
     bool good = false;
@@ -36,24 +62,24 @@ static bool take(int fd, const char *path, struct secret *out, char *why) {
         snprintf(why, SECRET_ERROR_BYTES, "%s: not a file", path);
     } else if (st.st_mode & S_IRWXO) {
         snprintf(why, SECRET_ERROR_BYTES,
-                 "%s: mode %03o opens the secret to everybody on this machine; chmod 600 it", path,
-                 (unsigned)st.st_mode & 0777);
+                 "%s: mode %03o opens the %s to everybody on this machine; chmod 600 it", path,
+                 (unsigned)st.st_mode & 0777, w->what);
     } else if ((len = read_all(fd, bytes, sizeof bytes)) < 0) {
         snprintf(why, SECRET_ERROR_BYTES, "%s: %s", path, strerror(errno));
     } else {
         while (len > 0 && (bytes[len - 1] == '\n' || bytes[len - 1] == '\r')) {
             len--;
         }
-        good = len >= LIMIT_SECRET_LEAST && len <= LIMIT_SECRET_BYTES;
+        bool fits = (size_t)len >= w->least && (size_t)len <= w->most;
+        good = fits && !(w->printable && has_controls(bytes, (size_t)len));
         if (len == 0) {
-            snprintf(why, SECRET_ERROR_BYTES,
-                     "%s: the file is empty; make a secret with: openssl rand -hex 32", path);
+            snprintf(why, SECRET_ERROR_BYTES, "%s: the file is empty%s", path, w->empty);
+        } else if (!fits) {
+            snprintf(why, SECRET_ERROR_BYTES, "%s: a %s has %zu to %zu bytes, this one %s%s", path,
+                     w->what, w->least, w->most, (size_t)len < w->least ? "fewer" : "more",
+                     w->make);
         } else if (!good) {
-            snprintf(
-                why, SECRET_ERROR_BYTES,
-                "%s: a secret has %d to %d bytes, this one %s; make one with: openssl rand -hex 32",
-                path, LIMIT_SECRET_LEAST, LIMIT_SECRET_BYTES,
-                len < LIMIT_SECRET_LEAST ? "fewer" : "more");
+            snprintf(why, SECRET_ERROR_BYTES, "%s: a %s has no control bytes", path, w->what);
         } else {
             memcpy(out->bytes, bytes, (size_t)len);
             out->len = (size_t)len;
@@ -63,15 +89,23 @@ static bool take(int fd, const char *path, struct secret *out, char *why) {
     return good;
 }
 
-bool secret_read(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]) {
+static bool read_file(const char *path, const struct wanted *w, struct secret *out, char *why) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a fifo must not make us wait
     if (fd < 0) {
         snprintf(why, SECRET_ERROR_BYTES, "%s: %s", path, strerror(errno));
         return false;
     }
-    bool good = take(fd, path, out, why);
+    bool good = take(fd, path, w, out, why);
     close(fd);
     return good;
+}
+
+bool secret_read(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]) {
+    return read_file(path, &a_secret, out, why);
+}
+
+bool secret_read_password(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]) {
+    return read_file(path, &a_password, out, why);
 }
 
 void secret_clear(struct secret *s) {

@@ -21,6 +21,9 @@ struct secret {
 // and group. On false `why` says in a line what is wrong and what to do. Blocks on the file system;
 // any thread.
 bool secret_read(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]);
+// The same of a password that others have chosen: 1 to LIMIT_EXPORT_PASSWORD_BYTES bytes, none of
+// them a control byte.
+bool secret_read_password(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]);
 // Wipes it.
 void secret_clear(struct secret *s);
 

@@ -91,6 +91,31 @@ static void bad(void **state) {
     }
 }
 
+static void passwords(void **state) {
+    (void)state;
+    struct secret s;
+    char why[SECRET_ERROR_BYTES], bytes[LIMIT_EXPORT_PASSWORD_BYTES + 1];
+    assert_false(reads("short\n", 6, 0600, &s, why)); // which a secret may not be
+    assert_true(secret_read_password(path, &s, why));
+    assert_true(slice_is(secret_slice(&s), "short"));
+    memset(bytes, 'x', sizeof bytes);
+    reads(bytes, sizeof bytes - 1, 0600, &s, why);
+    assert_true(secret_read_password(path, &s, why));
+    assert_int_equal(s.len, LIMIT_EXPORT_PASSWORD_BYTES);
+    reads(bytes, sizeof bytes, 0600, &s, why);
+    assert_false(secret_read_password(path, &s, why));
+    assert_non_null(strstr(why, ": a password has 1 to 256 bytes, this one more"));
+    reads("ab\r\nX-Word: c", 14, 0600, &s, why); // it goes into a header
+    assert_false(secret_read_password(path, &s, why));
+    assert_non_null(strstr(why, ": a password has no control bytes"));
+    reads("\n", 1, 0600, &s, why);
+    assert_false(secret_read_password(path, &s, why));
+    assert_non_null(strstr(why, ": the file is empty"));
+    reads("short", 5, 0644, &s, why);
+    assert_false(secret_read_password(path, &s, why));
+    assert_non_null(strstr(why, "opens the password to everybody"));
+}
+
 static void no_file(void **state) {
     (void)state;
     struct secret s;
@@ -108,6 +133,7 @@ static void no_file(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(good, setup, teardown),
                                        cmocka_unit_test_setup_teardown(bad, setup, teardown),
+                                       cmocka_unit_test_setup_teardown(passwords, setup, teardown),
                                        cmocka_unit_test_setup_teardown(no_file, setup, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
