@@ -10,8 +10,8 @@ usage: install.sh [--check] run|test|long
 Looks for what kprof needs, and installs from Debian (or Ubuntu) what is missing, as root or through sudo. What is there
 already, from wherever, is left alone; when nothing is missing, nothing is done.
 
-  run      what building and running take: C compiler, CMake, libevent, OpenSSL, msgpack-c, protobuf-c, zlib, SQLite,
-           esbuild, Erlang/OTP
+  run      what building and running take: C compiler, CMake, libevent, OpenSSL, msgpack-c, protobuf-c, zlib, libcurl,
+           SQLite, esbuild, Erlang/OTP
   test     the same and what the tests take: cmocka, clang, rebar3, Elixir, shellcheck, ...
   long     the same and what test.sh --long takes: a browser, npm, Go, valgrind; large
   --check  installs nothing, only says what is missing
@@ -112,6 +112,7 @@ find_missing() {
   need libprotobuf-c-dev has_library 'libprotobuf-c >= 1.4'
   need protobuf-c-compiler have protoc-c
   need zlib1g-dev has_library zlib
+  need libcurl4-openssl-dev has_library 'libcurl >= 7.74'
   need libsqlite3-dev has_library 'sqlite3 >= 3.40'
   need sqlite3 have sqlite3
   need esbuild have esbuild # the page, and flame graphs as .html
@@ -151,6 +152,7 @@ find_missing() {
   need 'musl-tools' compiles musl-gcc "$scratch/main.c"
   need file have file # CPack asks it what is a program
   need debootstrap have debootstrap
+  need clickhouse-server have clickhouse-server # what --export sends to
   [ "$wanted" = long ] || return 0
   # what reads flame graphs
   need chromium have chromium

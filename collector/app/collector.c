@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "app/flames.h"
 #include "app/page.h"
@@ -26,6 +27,7 @@
 #include "base/limits.h"
 #include "base/listen_address.h"
 #include "base/log.h"
+#include "export/export.h"
 #include "ingest/pipeline.h"
 #include "store/writer.h"
 
@@ -63,6 +65,7 @@ struct collector {
     struct secret secret; // len 0: none
     struct tls *tls;      // NULL: plain TCP
     struct page page;
+    struct exporter *exporter; // NULL: nothing is exported
 };
 
 // -- flushing -------------------------------------------------------------------------------------
@@ -317,11 +320,27 @@ static int open_outputs(struct collector *c) {
     return EXIT_SUCCESS;
 }
 
+// Whether changes are marked for an export, from now on or still.
+static int follow(struct collector *c) {
+    const char *to = c->options->export_to;
+    bool none = to && strcmp(to, COLLECTOR_EXPORT_NONE) == 0;
+    if (!(none ? store_unfollow(c->store) : !to || store_follow(c->store))) {
+        log_error("%s: %s", c->options->db, store_error(c->store));
+        return EXIT_DATABASE;
+    }
+    if (!to && store_followed(c->store)) {
+        log_info("%s: was exported before; what changes is still marked for that, until "
+                 "--export " COLLECTOR_EXPORT_NONE,
+                 c->options->db);
+    }
+    return EXIT_SUCCESS;
+}
+
 static int open_store(struct collector *c) {
     char error[STORE_ERROR_BYTES];
     enum store_status status = store_open(c->options->db, &c->store, error);
     if (status == STORE_OK) {
-        return EXIT_SUCCESS;
+        return follow(c);
     }
     log_error("%s", error);
     return status == STORE_FOREIGN || status == STORE_NEWER || status == STORE_OLDER
@@ -462,6 +481,49 @@ static bool make_parts(struct collector *c) {
     return c->writer && start_events(c);
 }
 
+// The password goes from its file to the exporter, and is wiped here.
+static int start_export(struct collector *c) {
+    const struct collector_options *o = c->options;
+    char name[EXPORT_NAME_BYTES] = "", why[SECRET_ERROR_BYTES];
+    struct secret password = {0};
+    char text[LIMIT_EXPORT_PASSWORD_BYTES + 1] = "";
+    if (!o->export_to || strcmp(o->export_to, COLLECTOR_EXPORT_NONE) == 0) {
+        return EXIT_SUCCESS;
+    }
+    if (o->export_password_file && !secret_read_password(o->export_password_file, &password, why)) {
+        log_error("--export-password-file %s", why);
+        return EXIT_USAGE;
+    }
+    if (o->export_ca && access(o->export_ca, R_OK) != 0) {
+        log_error("--export-ca %s: %s", o->export_ca, strerror(errno));
+        return EXIT_USAGE;
+    }
+    memcpy(text, password.bytes, password.len);
+    gethostname(name, sizeof name - 1);
+    const struct export_options options = {.url = o->export_to,
+                                           .password = password.len > 0 ? text : NULL,
+                                           .ca = o->export_ca,
+                                           // a host without a name has to be given one
+                                           .name = o->export_as              ? o->export_as
+                                                   : export_name_valid(name) ? name
+                                                                             : "unnamed",
+                                           .database = o->db};
+    c->exporter = exporter_start(&options, c->writer, why);
+    c->tools.exporter = c->page.exporter = c->exporter;
+    secret_clear(&password);
+    explicit_bzero(text, sizeof text);
+    if (!c->exporter) {
+        log_error("--export: %s", why);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
+static void stop_export(struct collector *c) {
+    exporter_stop(c->exporter);
+    c->exporter = c->tools.exporter = c->page.exporter = NULL;
+}
+
 // Closes the streams and writes everything. Returns false when something could not be written.
 static bool finish(struct collector *c) {
     service_notify("STOPPING=1");
@@ -482,6 +544,7 @@ static bool finish(struct collector *c) {
         flush(c);
         written = writer_wait(c->writer);
     }
+    stop_export(c); // which needs the writer
     written = writer_stop(c->writer) && written;
     c->writer = c->links.writer = NULL;
     return written;
@@ -513,6 +576,9 @@ int collector_run(const struct collector_options *options) {
         status = page_open(&c.page, c.base, options);
     }
     if (status == EXIT_SUCCESS) {
+        status = start_export(&c);
+    }
+    if (status == EXIT_SUCCESS) {
         struct server_events tools = tool_link_events(&c.tools);
         server_take_tools(c.server, &tools);
         tell_ready(&c);
@@ -525,6 +591,7 @@ int collector_run(const struct collector_options *options) {
         status = EXIT_FAILURE;
     }
     page_close(&c.page);
+    stop_export(&c);
     writer_stop(c.writer);
     stop_events(&c);
     server_free(c.server);

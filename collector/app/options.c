@@ -12,6 +12,7 @@
 #include "app/service.h"
 #include "base/limits.h"
 #include "base/text_time.h"
+#include "export/export.h"
 #include "web/web.h"
 
 static const char HELP[] =
@@ -37,6 +38,14 @@ static const char HELP[] =
     "  --http-allow-control     who knows the token may also pause, resume and sample nodes, trace\n"
     "                           requests fully, sample stacks, set triggers and add notes from\n"
     "                           the page; demands --http-token-file\n"
+    "  --export URL             send the history to ClickHouse, at clickhouse[s]://[USER@]HOST\n"
+    "                           [:PORT]/DATABASE (port 8123, with TLS 8443); what the engine\n"
+    "                           does not take is kept and sent later. none: forget what is\n"
+    "                           still to be sent\n"
+    "  --export-password-file FILE  the user's password\n"
+    "  --export-ca FILE         the engine's certificate is from the authorities in FILE, not\n"
+    "                           from the system's\n"
+    "  --export-as NAME         this collector's name in all rows (default: the host's)\n"
     "  --bucket SECONDS         length of the finest statistics, a divisor of an hour (default\n"
     "                           10)\n"
     "  --flush SECONDS          how often statistics are written (default 1)\n"
@@ -129,31 +138,40 @@ enum {
     HTTP_TOKEN_FILE,
     HTTP_PLAIN,
     HTTP_ALLOW_CONTROL,
+    EXPORT,
+    EXPORT_PASSWORD_FILE,
+    EXPORT_CA,
+    EXPORT_AS,
     VERSION,
     HELP_WANTED
 };
 
-static const struct option longs[] = {{"listen", required_argument, NULL, LISTEN},
-                                      {"db", required_argument, NULL, DB},
-                                      {"bucket", required_argument, NULL, BUCKET},
-                                      {"flush", required_argument, NULL, FLUSH},
-                                      {"request-timeout", required_argument, NULL, TIMEOUT},
-                                      {"slow-threshold", required_argument, NULL, SLOW},
-                                      {"threads", required_argument, NULL, THREADS},
-                                      {"stats-log", required_argument, NULL, STATS_LOG},
-                                      {"record", required_argument, NULL, RECORD},
-                                      {"record-values", no_argument, NULL, RECORD_VALUES},
-                                      {"secret-file", required_argument, NULL, SECRET_FILE},
-                                      {"tls-cert", required_argument, NULL, TLS_CERT},
-                                      {"tls-key", required_argument, NULL, TLS_KEY},
-                                      {"tls-ca", required_argument, NULL, TLS_CA},
-                                      {"http", required_argument, NULL, HTTP},
-                                      {"http-token-file", required_argument, NULL, HTTP_TOKEN_FILE},
-                                      {"http-plain", no_argument, NULL, HTTP_PLAIN},
-                                      {"http-allow-control", no_argument, NULL, HTTP_ALLOW_CONTROL},
-                                      {"version", no_argument, NULL, VERSION},
-                                      {"help", no_argument, NULL, HELP_WANTED},
-                                      {NULL, 0, NULL, 0}};
+static const struct option longs[] = {
+    {"listen", required_argument, NULL, LISTEN},
+    {"db", required_argument, NULL, DB},
+    {"bucket", required_argument, NULL, BUCKET},
+    {"flush", required_argument, NULL, FLUSH},
+    {"request-timeout", required_argument, NULL, TIMEOUT},
+    {"slow-threshold", required_argument, NULL, SLOW},
+    {"threads", required_argument, NULL, THREADS},
+    {"stats-log", required_argument, NULL, STATS_LOG},
+    {"record", required_argument, NULL, RECORD},
+    {"record-values", no_argument, NULL, RECORD_VALUES},
+    {"secret-file", required_argument, NULL, SECRET_FILE},
+    {"tls-cert", required_argument, NULL, TLS_CERT},
+    {"tls-key", required_argument, NULL, TLS_KEY},
+    {"tls-ca", required_argument, NULL, TLS_CA},
+    {"http", required_argument, NULL, HTTP},
+    {"http-token-file", required_argument, NULL, HTTP_TOKEN_FILE},
+    {"http-plain", no_argument, NULL, HTTP_PLAIN},
+    {"http-allow-control", no_argument, NULL, HTTP_ALLOW_CONTROL},
+    {"export", required_argument, NULL, EXPORT},
+    {"export-password-file", required_argument, NULL, EXPORT_PASSWORD_FILE},
+    {"export-ca", required_argument, NULL, EXPORT_CA},
+    {"export-as", required_argument, NULL, EXPORT_AS},
+    {"version", no_argument, NULL, VERSION},
+    {"help", no_argument, NULL, HELP_WANTED},
+    {NULL, 0, NULL, 0}};
 
 static const int64_t S = 1000000000;
 
@@ -232,8 +250,39 @@ static int take(struct collector_options *out, int option, const char *text, boo
     case HTTP_ALLOW_CONTROL:
         out->http_allow_control = true;
         break;
+    case EXPORT:
+        out->export_to = text;
+        break;
+    case EXPORT_PASSWORD_FILE:
+        out->export_password_file = text;
+        break;
+    case EXPORT_CA:
+        out->export_ca = text;
+        break;
+    case EXPORT_AS:
+        out->export_as = text;
+        break;
     }
     return -1;
+}
+
+static int check_export(const struct collector_options *o) {
+    char why[EXPORT_WHY_BYTES];
+    if (!o->export_to || strcmp(o->export_to, COLLECTOR_EXPORT_NONE) == 0) {
+        return o->export_password_file || o->export_ca || o->export_as
+                   ? usage("--export clickhouse[s]://[USER@]HOST[:PORT]/DATABASE is missing")
+                   : -1;
+    }
+    // the address itself may have a password in it, and is not repeated
+    if (!export_check(o->export_to, o->export_password_file, why)) {
+        return usage("--export: %s", why);
+    }
+    if (o->export_ca && strncmp(o->export_to, "clickhouses:", strlen("clickhouses:")) != 0) {
+        return usage("--export-ca: only with --export clickhouses://, which speaks TLS");
+    }
+    return !o->export_as || export_name_valid(o->export_as)
+               ? -1
+               : usage("--export-as: want 1 to %d bytes of printable text", EXPORT_NAME_BYTES - 1);
 }
 
 // Whether the options go together: -1, or an exit status.
@@ -252,7 +301,8 @@ static int check(const struct collector_options *out, bool listen) {
                      "required; make one with: (umask 077; openssl rand -hex 32 >FILE)",
                      out->address);
     }
-    return check_http(out);
+    int status = check_http(out);
+    return status >= 0 ? status : check_export(out);
 }
 
 int collector_options_parse(int argc, char **argv, struct collector_options *out) {

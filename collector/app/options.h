@@ -8,6 +8,9 @@
 #include "base/exit_status.h"
 #include "base/listen_address.h"
 
+// In the place of an address: what is still to be exported is forgotten.
+#define COLLECTOR_EXPORT_NONE "none"
+
 struct collector_options {
     char address[LISTEN_ADDRESS_BYTES]; // empty: only a socket that was handed over, see service.h
     uint16_t port;
@@ -26,9 +29,13 @@ struct collector_options {
     const char *tls_ca;                      // NULL: clients need no certificates
     char http_address[LISTEN_ADDRESS_BYTES]; // of the page; empty: none
     uint16_t http_port;
-    const char *http_token_file; // who asks must know what is in it; NULL: nobody has to
-    bool http_plain;             // without TLS, though others can reach it
-    bool http_allow_control;     // who knows the token may steer nodes
+    const char *http_token_file;      // who asks must know what is in it; NULL: nobody has to
+    bool http_plain;                  // without TLS, though others can reach it
+    bool http_allow_control;          // who knows the token may steer nodes
+    const char *export_to;            // of ClickHouse, or COLLECTOR_EXPORT_NONE; NULL: no export
+    const char *export_password_file; // NULL: none
+    const char *export_ca;            // NULL: the system's authorities
+    const char *export_as;            // NULL: the host's name
 };
 
 // Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with

@@ -14,12 +14,19 @@ static struct bufferevent *speak_tls(struct event_base *base, evutil_socket_t fd
 
 static struct meters *copy_meters(void *context) {
     struct page *page = context;
-    struct meter_queue queue = {0, writer_refused_s(page->writer)};
+    struct meter_queue queue = {.unwritten_s = writer_refused_s(page->writer)};
     for (uint32_t i = 0; i < pipeline_siblings(page->pipeline); i++) {
         struct pipeline *p = pipeline_sibling(page->pipeline, i);
         pipeline_visit(p);
         queue.rows += stats_rows(pipeline_stats(p));
         pipeline_part(p);
+    }
+    struct export_status status;
+    if (page->exporter) {
+        exporter_status(page->exporter, &status);
+        queue.exported =
+            (struct meter_export){true,         status.sending, status.twin,    status.behind_s,
+                                  status.marks, status.rows,    status.refused, status.lost};
     }
     return scrape_copy(page->meters, page->roster, queue);
 }

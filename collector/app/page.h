@@ -5,6 +5,7 @@
 #include "app/options.h"
 #include "app/page_control.h"
 #include "app/roster.h"
+#include "export/export.h"
 #include "net/secret.h"
 #include "net/tls.h"
 #include "report/meters.h"
@@ -22,6 +23,7 @@ struct page {
     const struct stack_runs *sampling;
     struct pipeline *pipeline; // or one of those that share its names
     struct writer *writer;
+    struct exporter *exporter; // NULL: nothing is exported
     // where shims connect to
     const char *listen_address;
     uint16_t listen_port;

@@ -7,6 +7,7 @@
 #include "app/flames.h"
 #include "app/roster.h"
 #include "app/shim_link.h"
+#include "export/export.h"
 #include "net/server.h"
 #include "store/writer.h"
 
@@ -14,9 +15,10 @@ struct tool_links {
     struct pipeline *pipeline; // or one of those that share its names
     struct shim_links *shims;
     struct roster *roster;
-    struct writer *writer; // asked whether it can write; NULL: nothing is written
-    const char *database;  // absolute path; NULL: not known
-    struct flames *flames; // full traces
+    struct writer *writer;     // asked whether it can write; NULL: nothing is written
+    struct exporter *exporter; // asked how it stands; NULL: nothing is exported
+    const char *database;      // absolute path; NULL: not known
+    struct flames *flames;     // full traces
     struct tool_link *first;
     struct watch *watches; // the nodes that somebody watches
     int64_t last_id;       // of the questions to nodes

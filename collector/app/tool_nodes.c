@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tool_state.h"
 
+#include <stdio.h>
+
 #include "base/limits.h"
 #include "base/text_time.h"
 #include "report/cost.h"
 
-enum { SAMPLED_BYTES = 600 };
+enum { SAMPLED_BYTES = 600, EXPORTED_BYTES = 2 * EXPORT_WHY_BYTES + 240 };
 
 static void pack_time(struct control_writer *w, const char *key, int64_t ns) {
     char text[TEXT_TIME_BYTES];
@@ -77,6 +79,32 @@ static void send_node(struct tool_link *t, const struct roster_node *n) {
     tool_send(t, &b, &w);
 }
 
+// In words, and the numbers of them.
+static void pack_export(struct control_writer *w, struct exporter *exporter) {
+    struct export_status s;
+    char text[EXPORTED_BYTES];
+    exporter_status(exporter, &s);
+    int n = s.sending ? snprintf(text, sizeof text, "to %s", s.to)
+                      : snprintf(text, sizeof text, "%s takes nothing: %s", s.to,
+                                 s.why[0] ? s.why : "it was not asked yet");
+    if (s.twin) {
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "; another collector exports under the same name");
+    }
+    if (s.refused > 0) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "; %llu rows were refused",
+                      (unsigned long long)s.refused);
+    }
+    if (s.lost > 0) {
+        snprintf(text + n, sizeof text - (size_t)n,
+                 "; %llu buckets were deleted for their age before they were sent",
+                 (unsigned long long)s.lost);
+    }
+    control_text(w, FIELD_EXPORT, slice_text(text));
+    control_int(w, FIELD_EXPORT_BEHIND_S, s.behind_s);
+    control_int(w, FIELD_EXPORT_WAITING, s.marks < INT64_MAX ? (int64_t)s.marks : INT64_MAX);
+}
+
 void tool_nodes(struct tool_link *t) {
     int64_t count = 0;
     for (uint32_t i = 0; i < LIMIT_NODES; i++) {
@@ -86,10 +114,14 @@ void tool_nodes(struct tool_link *t) {
         }
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
-    struct control_writer w = control_begin(&b, CONTROL_NODES, 3);
+    struct exporter *exporter = t->links->exporter;
+    struct control_writer w = control_begin(&b, CONTROL_NODES, exporter ? 6 : 3);
     control_int(&w, FIELD_COUNT, count);
     control_int(&w, FIELD_UNWRITTEN_S, writer_refused_s(t->links->writer));
     const char *database = t->links->database;
     control_text(&w, FIELD_DATABASE, slice_text(database ? database : ""));
+    if (exporter) {
+        pack_export(&w, exporter);
+    }
     tool_send(t, &b, &w);
 }

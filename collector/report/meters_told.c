@@ -170,6 +170,34 @@ static void tell_number(const struct meters_form_writer *w, const char *name, co
     w->value(w->to, NULL, 0, whole(value > 0 ? (uint64_t)value : 0));
 }
 
+static void tell_counter(const struct meters_form_writer *w, const char *name, const char *help,
+                         uint64_t value) {
+    w->family(w->to, name, METER_COUNTER, help);
+    w->value(w->to, NULL, 0, whole(value));
+}
+
+static void tell_export(const struct meter_export *e, const struct meters_form_writer *w) {
+    if (!e->wanted) {
+        return;
+    }
+    tell_number(w, "kprof_export_up", "1: the engine has taken what it was last given.",
+                e->sending);
+    tell_number(w, "kprof_export_name_taken", "1: another collector exports under the same name.",
+                e->twin);
+    tell_number(w, "kprof_export_behind_seconds",
+                "For how long the oldest change waits to be exported; 0: none does.", e->behind_s);
+    tell_number(w, "kprof_export_waiting", "Buckets of nodes that wait to be exported.",
+                e->marks < INT64_MAX ? (int64_t)e->marks : INT64_MAX);
+    tell_counter(w, "kprof_export_rows", "Rows that the engine has taken.", e->rows);
+    tell_counter(w, "kprof_export_refused_rows",
+                 "Rows that the engine has refused, since the database was first exported.",
+                 e->refused);
+    tell_counter(w, "kprof_export_lost_buckets",
+                 "Buckets of nodes that were deleted for their age before they were exported, "
+                 "since the database was first exported.",
+                 e->lost);
+}
+
 static void tell_own(const struct meters *m, const struct meters_form_writer *w) {
     uint32_t connected = 0;
     for (uint32_t i = 0; i < m->node_count; i++) {
@@ -185,6 +213,7 @@ static void tell_own(const struct meters *m, const struct meters_form_writer *w)
     tell_number(w, "kprof_database_refused_seconds",
                 "For how long the database has refused to be written; 0: it can be.",
                 m->queue.unwritten_s);
+    tell_export(&m->queue.exported, w);
     w->family(w->to, "kprof_left_out_calls", METER_COUNTER,
               "Calls of nodes, identities and tiers that have no series here: there are too many.");
     w->value(w->to, NULL, 0, whole(m->left_out));

@@ -94,22 +94,21 @@ static const struct change_column spans[] = {
      "CASE s.outcome WHEN 0 THEN 'ok' WHEN 1 THEN 'error' WHEN 2 THEN 'open' ELSE 'unknown' END"},
     {"caller", CHANGE_OPTIONAL, "s.caller"}};
 
-#define COLUMNS(list) list, sizeof(list) / sizeof *(list)
 _Static_assert(sizeof tiers / sizeof *tiers <= CHANGE_COLUMNS &&
                    sizeof ledger / sizeof *ledger <= CHANGE_COLUMNS,
                "no table has more");
 
+#define SHAPE(name, columns, order, kept)                                                          \
+    { name, columns, order, sizeof(columns) / sizeof *(columns), kept }
 static const struct change_shape shapes[CHANGE_TABLES] = {
-    [CHANGE_TIERS] = {"tier_stats", COLUMNS(tiers),
-                      "resolution_s, tier, identity, bucket_start, node", false},
-    [CHANGE_PATHS] = {"path_stats", COLUMNS(paths),
-                      "resolution_s, path, identity, bucket_start, node", false},
-    [CHANGE_LEDGER] = {"ledger", COLUMNS(ledger), "resolution_s, bucket_start, node", false},
-    [CHANGE_COSTS] = {"tier_costs", COLUMNS(costs), "resolution_s, tier, bucket_start, node",
-                      false},
-    [CHANGE_REQUESTS] = {"slow_requests", COLUMNS(requests), "identity, bucket_start, node, id",
-                         true},
-    [CHANGE_SPANS] = {"slow_spans", COLUMNS(spans), "bucket_start, node, request_id, span", true}};
+    [CHANGE_TIERS] =
+        SHAPE("tier_stats", tiers, "resolution_s, tier, identity, bucket_start, node", false),
+    [CHANGE_PATHS] =
+        SHAPE("path_stats", paths, "resolution_s, path, identity, bucket_start, node", false),
+    [CHANGE_LEDGER] = SHAPE("ledger", ledger, "resolution_s, bucket_start, node", false),
+    [CHANGE_COSTS] = SHAPE("tier_costs", costs, "resolution_s, tier, bucket_start, node", false),
+    [CHANGE_REQUESTS] = SHAPE("slow_requests", requests, "identity, bucket_start, node, id", true),
+    [CHANGE_SPANS] = SHAPE("slow_spans", spans, "bucket_start, node, request_id, span", true)};
 
 // Where the rows of a mark (?1 resolution, ?2 bucket, ?3 node) stand behind a place (?4, ?5), and
 // the columns of their key that make such a place. A name that is not there is empty.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "internal.h"
+#include "store/changes.h"
 #include "store/notes.h"
 
 static const char *const tables[] = {"stat_rows", "ledger_rows", "path_rows", "cost_rows"};
@@ -231,6 +232,11 @@ static void expire_notes(struct store *s, int64_t now_s) {
     if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
         store_fail(s, "delete old notes");
     }
+}
+
+int change_days(uint32_t resolution_s) {
+    enum { DAY_S = 86400 };
+    return (int)((resolution_s == 0 ? RETENTION_KEPT_S : keep_s(resolution_s)) / DAY_S);
 }
 
 bool store_expire(struct store *s, int64_t now_s) {

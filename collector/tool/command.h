@@ -43,6 +43,8 @@ int trigger_main(int argc, char **argv);
 extern const char trigger_help[];
 int note_main(int argc, char **argv);
 extern const char note_help[];
+int export_main(int argc, char **argv);
+extern const char export_help[];
 
 // Reads a command's options with getopt_long: take gets each one's value of the table, and what was
 // given to it, and returns an exit status. EXIT_SUCCESS, and optind stands at the first argument

@@ -35,6 +35,8 @@ static const struct command {
      trigger_help},
     {"note", "writes down what was done, such as a deploy, for charts and comparisons", note_main,
      note_help},
+    {"export", "the tables that kprof-collector --export fills, as statements for ClickHouse",
+     export_main, export_help},
     {"suggest", "what to trace in a running node, as a command of kprof attach", suggest_main,
      suggest_help},
     {"attach", "trace a running node, which has nothing of kprof, until Ctrl-C", attach_main,

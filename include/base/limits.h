@@ -412,6 +412,8 @@
 #define LIMIT_EXPORT_HEAD_BYTES 65536u
 #define LIMIT_EXPORT_ANSWER_BYTES 65536u
 #define LIMIT_EXPORT_ANSWER_SECONDS 60
+// Seconds for which the collector's end is put off to send the rest.
+#define LIMIT_EXPORT_END_SECONDS 5
 // Seconds until another try: doubled after each, from the first up to the second.
 #define LIMIT_EXPORT_PAUSE_LEAST 1
 #define LIMIT_EXPORT_PAUSE_MOST 30

@@ -138,7 +138,10 @@
 //     node            node, connected, since, …: one for each node, see collector/app/tool_link.c;
 //                     then nodes
 //     nodes           count, unwritten_s: for how long the database could not be written, 0: it can
-//                     be; database: its absolute path, "" when it is not known
+//                     be; database: its absolute path, "" when it is not known; export: how the
+//                     export stands, in words, export_behind_s: for how long the oldest change
+//                     waits, export_waiting: how many buckets of nodes do (all three only where
+//                     there is one)
 //     rows            node, connected, state, seconds (what the rows cover), identities [{identity,
 //                     requests, errors, mean_us, p99_us, incomplete, expired}], the first one
 //                     _total; and incomplete, expired, unsampled, dropped_messages, decode_errors,
@@ -299,6 +302,9 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_ERRORS "errors"
 #define FIELD_EVERY_MS "every_ms"
 #define FIELD_EXPIRED "expired"
+#define FIELD_EXPORT "export"
+#define FIELD_EXPORT_BEHIND_S "export_behind_s"
+#define FIELD_EXPORT_WAITING "export_waiting"
 #define FIELD_F "f"
 #define FIELD_FOR_MS "for_ms"
 #define FIELD_FROM "from"

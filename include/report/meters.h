@@ -32,10 +32,20 @@ struct meter_state {
     int64_t level_ppm; // what the guard lets through of the sampling asked for; 0: not known
 };
 
+// How its export stands: as in export/export.h.
+struct meter_export {
+    bool wanted; // false: there is none, and nothing is told
+    bool sending;
+    bool twin;
+    int64_t behind_s;
+    uint64_t marks, rows, refused, lost;
+};
+
 // What the collector itself waits for.
 struct meter_queue {
     uint32_t rows;       // of statistics, that the next flush writes
     int64_t unwritten_s; // for how long the database has refused to be written
+    struct meter_export exported;
 };
 
 // Tells how the nodes are: all of them, of which count are known.

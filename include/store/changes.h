@@ -78,6 +78,9 @@ struct change_backlog {
 };
 bool changes_backlog(struct changes *c, int64_t now_s, struct change_backlog *out);
 
+// In the place of a time: all marks are due.
+#define CHANGES_ALL (INT64_MAX / 2)
+
 // The marks that are due, the oldest buckets first: so many at most. The count, or -1 on failure.
 int changes_due(struct changes *c, int64_t now_s, struct change *out, int most);
 
@@ -120,11 +123,13 @@ enum { CHANGE_COLUMNS = 48 }; // no table has more
 struct change_shape {
     const char *name; // of the engine's table
     const struct change_column *columns;
-    int count;
     const char *order; // columns of its key, before collector and database_id
+    int count;         // of columns
     bool kept;         // its marks have resolution_s 0
 };
 const struct change_shape *change_shape(enum change_table table);
+// For how many days this file keeps rows of a resolution; 0: requests that are kept whole.
+int change_days(uint32_t resolution_s);
 
 struct change_cell {
     bool null;

@@ -234,6 +234,12 @@ int main(int argc, char **argv) {
     seed("orders", "sample", 0, slice_of(order, sizeof order - 1));
     seed("orders", "note", 0, slice_of(note, sizeof note - 1));
     seed("orders", "flame", 0, slice_of(flame, sizeof flame - 1));
+    static const char refusal[] =
+        "Code: 33, e.displayText() = DB::Exception: Cannot read all data, e.what() = DB::Exception";
+    static const char pairs[] = "tier_stats\t10-20250101\nledger\t3600-202501\n";
+    seed("answer", "refusal", 0, slice_of(refusal, sizeof refusal - 1));
+    seed("answer", "pairs", 0, slice_of(pairs, sizeof pairs - 1));
+    seed("answer", "version", 0, slice_text("18.16.1\n"));
     samples();
     handshake();
     whole_block();

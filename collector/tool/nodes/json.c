@@ -74,7 +74,21 @@ static void put_node(struct json *j, const struct node_row *row) {
     json_close(j, '}');
 }
 
-void nodes_json(const struct node_row *rows, uint32_t count, struct buffer *out) {
+static void put_export(struct json *j, const struct nodes_collector *of) {
+    json_key(j, "export");
+    if (!of->exported[0]) {
+        json_null(j);
+        return;
+    }
+    json_open(j, '{');
+    json_key_text(j, "text", of->exported);
+    json_key_int(j, "behind_s", of->behind_s);
+    json_key_int(j, "waiting", of->waiting);
+    json_close(j, '}');
+}
+
+void nodes_json(const struct node_row *rows, uint32_t count, const struct nodes_collector *of,
+                struct buffer *out) {
     struct json j = json_make(out);
     json_open(&j, '{');
     json_key(&j, "nodes");
@@ -83,6 +97,7 @@ void nodes_json(const struct node_row *rows, uint32_t count, struct buffer *out)
         put_node(&j, &rows[i]);
     }
     json_close(&j, ']');
+    put_export(&j, of);
     json_close(&j, '}');
     buffer_text(out, "\n");
 }

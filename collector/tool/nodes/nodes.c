@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/names.h"
 #include "tool/command.h"
 #include "tool/reach.h"
 #include "tool/text.h"
@@ -40,7 +41,9 @@ const char nodes_help[] =
     "unsampled, messages, dropped_messages, decode_errors, off_ms, lowered_ms;\n"
     "unmarked_calls, of tiers, while nothing has begun a request (0 as soon as something has);\n"
     "stacks: what samples its stacks now, as a text, null when nothing does;\n"
-    "and history, a list of at (UTC) and text, oldest first.\n"
+    "and history, a list of at (UTC) and text, oldest first. And export: null without\n"
+    "--export, else its text, behind_s (for how long the oldest change waits) and waiting\n"
+    "(how many buckets of nodes do).\n"
     "\n"
     "Exit status: 0, 1 when the collector cannot be reached or knows no such node, 2 when the\n"
     "command line is wrong.\n";
@@ -157,6 +160,11 @@ int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint
         if (path.len > 0 && path.len < sizeof of->database) {
             memcpy(of->database, path.data, path.len); // the rest is zero
         }
+        control_get_int(control_root(message), FIELD_EXPORT_BEHIND_S, &of->behind_s);
+        control_get_int(control_root(message), FIELD_EXPORT_WAITING, &of->waiting);
+        struct slice exported = slice_text("");
+        control_get_text(control_root(message), FIELD_EXPORT, &exported);
+        names_clean(exported, of->exported, sizeof of->exported);
         control_free(message);
         if (!one) {
             break;
@@ -182,13 +190,16 @@ static int choose(struct node_row *rows, uint32_t *count, const char *node) {
                               node);
 }
 
-static int show(const struct node_row *rows, uint32_t count, const struct options *o) {
+static int show(const struct node_row *rows, uint32_t count, const struct nodes_collector *of,
+                const struct options *o) {
     struct buffer out = buffer_make(OUTPUT_BYTES);
     if (o->json) {
-        nodes_json(rows, count, &out);
+        nodes_json(rows, count, of, &out);
     } else if (count > 0) {
         nodes_table(rows, count, o->history, clock_wall(), &out);
+        nodes_export(of, &out);
     } else {
+        nodes_export(of, &out);
         fprintf(stderr, "kprof nodes: no node has connected to this collector since it started\n");
     }
     return command_print("nodes", &out);
@@ -238,7 +249,7 @@ int nodes_main(int argc, char **argv) {
         status = choose(rows, &count, o.node);
     }
     if (status == EXIT_SUCCESS) {
-        status = show(rows, count, &o);
+        status = show(rows, count, &of, &o);
     }
     free(rows);
     return status;

@@ -15,7 +15,8 @@ enum {
     NODE_WORD = 64,
     NODE_TIME = 40,
     NODE_STACKS = 640,
-    NODES_PATH_BYTES = 4096
+    NODES_PATH_BYTES = 4096,
+    NODES_EXPORT_BYTES = 900
 };
 
 struct node_event {
@@ -47,7 +48,9 @@ struct node_row {
 // What a collector says of itself with them.
 struct nodes_collector {
     int64_t unwritten_s; // for how long it has not been able to write its database; 0: it can
-    char database[NODES_PATH_BYTES]; // its absolute path on the collector's host; "": not known
+    char database[NODES_PATH_BYTES];   // its absolute path on the collector's host; "": not known
+    char exported[NODES_EXPORT_BYTES]; // how its export stands, in words; "": there is none
+    int64_t behind_s, waiting; // for how long the oldest change waits for it, and how many do
 };
 
 // Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them. An
@@ -65,5 +68,8 @@ char *nodes_sampling(const struct node_row *row, char out[NODE_WORD]);
 // UTC. Check out->failed.
 void nodes_table(const struct node_row *rows, uint32_t count, bool history, int64_t now,
                  struct buffer *out);
+// How the collector's export stands, a line; nothing where there is none.
+void nodes_export(const struct nodes_collector *of, struct buffer *out);
 // One JSON object and a newline; described in `kprof nodes --help`.
-void nodes_json(const struct node_row *rows, uint32_t count, struct buffer *out);
+void nodes_json(const struct node_row *rows, uint32_t count, const struct nodes_collector *of,
+                struct buffer *out);

@@ -137,3 +137,16 @@ void nodes_table(const struct node_row *rows, uint32_t count, bool history, int6
         }
     }
 }
+
+void nodes_export(const struct nodes_collector *of, struct buffer *out) {
+    char behind[TEXT_DURATION_BYTES];
+    if (!of->exported[0]) {
+        return;
+    }
+    buffer_printf(out, " export %s", of->exported);
+    if (of->waiting > 0) {
+        text_duration((double)of->behind_s * SECOND_NS, behind);
+        buffer_printf(out, "; %" PRId64 " buckets wait, the oldest for %s", of->waiting, behind);
+    }
+    buffer_text(out, "\n");
+}

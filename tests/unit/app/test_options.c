@@ -85,6 +85,16 @@ static void good(void **state) {
     assert_string_equal(o.tls_cert, "c");
     assert_string_equal(o.tls_key, "k");
     assert_string_equal(o.tls_ca, "a");
+    assert_null(o.export_to);
+    assert_int_equal(parse("--listen 1 --db k.db --export clickhouses://me@h/k "
+                           "--export-password-file p --export-ca a --export-as eu-1",
+                           &o),
+                     -1);
+    assert_string_equal(o.export_to, "clickhouses://me@h/k");
+    assert_string_equal(o.export_password_file, "p");
+    assert_string_equal(o.export_ca, "a");
+    assert_string_equal(o.export_as, "eu-1");
+    assert_int_equal(parse("--listen 1 --db k.db --export none", &o), -1);
     static const struct {
         const char *listen, *address;
         int port;
@@ -171,6 +181,22 @@ static void mistakes(void **state) {
          "--threads 99999999999999999999: want a number from 1 to 8"},
         {"--listen 1 --db k.db --slow-threshold -1",
          "--slow-threshold -1: want a time between 0 and 3600 seconds"},
+        {"--listen 1 --db k.db --export-as x",
+         "--export clickhouse[s]://[USER@]HOST[:PORT]/DATABASE is missing"},
+        {"--listen 1 --db k.db --export none --export-ca x",
+         "--export clickhouse[s]://[USER@]HOST[:PORT]/DATABASE is missing"},
+        {"--listen 1 --db k.db --export clickhouse://h",
+         "--export: the database behind the host is 1 to 64 letters, digits or _, a letter or _ first"},
+        {"--listen 1 --db k.db --export clickhouse://u:oh@h/k",
+         "--export: a password in the address is open to everybody on this machine; put it into a file, for "
+         "--export-password-file"},
+        {"--listen 1 --db k.db --export clickhouse://h/k --export-password-file p",
+         "--export: without TLS the password could be read on the way; take clickhouses://, or an engine on this "
+         "machine"},
+        {"--listen 1 --db k.db --export clickhouse://h/k --export-ca a",
+         "--export-ca: only with --export clickhouses://, which speaks TLS"},
+        {"--listen 1 --db k.db --export clickhouse://h/k --export-as _",
+         "--export-as: want 1 to 200 bytes of printable text"},
         {"--listen 1 --db k.db --flush 99999999999999999999d",
          "--flush 99999999999999999999d: want a time between 0.1 and 60 seconds"},
     };
@@ -190,7 +216,8 @@ static void help(void **state) {
     static const char *const options[] = {
         "--listen",         "--db",        "--bucket",  "--flush",       "--request-timeout",
         "--slow-threshold", "--stats-log", "--record",  "--secret-file", "--tls-cert",
-        "--tls-key",        "--tls-ca",    "--version", "Exit status"};
+        "--tls-key",        "--tls-ca",    "--version", "Exit status",   "--export-password-file",
+        "--export-ca",      "--export-as"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         assert_non_null(strstr(said, options[i]));
     }

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/export.h"
+
+#include <openssl/rand.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "export/batch.h"
+#include "export/http.h"
+#include "export/send.h"
+#include "export/statements.h"
+#include "export/target.h"
+
+static const int64_t SECOND = 1000000000;
+enum {
+    BEAT_S = 60,     // between two signs of life
+    DROP_S = 3600,   // between two looks for old partitions
+    COUNT_S = 5,     // between two counts of what waits
+    COMPLAIN_S = 60, // between two lines of the log
+    LATE_S = 60,     // what waits for so long the log tells of
+    NICE = 10,       // who ingests goes first
+    PATH_BYTES = 4096
+};
+
+struct exporter {
+    struct target target;
+    char to[TARGET_TEXT_BYTES];
+    char name[EXPORT_NAME_BYTES];
+    char database[PATH_BYTES];
+    struct writer *writer;
+    struct http *http;
+    pthread_t thread;
+    pthread_mutex_t mutex; // protects what follows
+    pthread_cond_t changed;
+    bool stop;
+    struct export_status status;
+
+    // the thread's own
+    struct sender sender;
+    struct batch batch;
+    struct change_backlog backlog;
+    uint64_t instance;        // of this process
+    bool ready;               // the tables are there
+    bool told;                // that they are, in the log
+    bool ending;              // all that is there is sent, due or not
+    bool holds;               // the last try went wrong
+    bool complained;          // and that was told
+    bool seen;                // twin_s is what it was when this process began
+    int64_t twin_s;           // when another one of our name was there last
+    int64_t twin_at;          // when that was found to be a later time
+    int64_t pause_s;          // until the next try
+    int64_t beat_at, drop_at; // monotonic seconds
+    int64_t count_at, complain_at;
+};
+
+static int64_t monotonic_s(void) {
+    return clock_monotonic() / SECOND;
+}
+
+static int64_t wall_s(void) {
+    return clock_wall() / SECOND;
+}
+
+// -- the status -----------------------------------------------------------------------------------
+
+static void set_status(struct exporter *e) {
+    const struct change_backlog *b = &e->backlog;
+    int64_t now = wall_s();
+    pthread_mutex_lock(&e->mutex);
+    struct export_status *s = &e->status;
+    s->sending = e->ready && !e->holds;
+    s->twin = e->twin_at > 0 && monotonic_s() - e->twin_at < 3 * BEAT_S;
+    s->behind_s = b->marks > 0 && now > b->oldest_s ? now - b->oldest_s : 0;
+    s->marks = b->marks;
+    s->rows = e->sender.rows;
+    s->refused = b->refused;
+    s->lost = b->lost;
+    snprintf(s->why, sizeof s->why, "%s", e->holds ? e->sender.why : "");
+    pthread_mutex_unlock(&e->mutex);
+}
+
+void exporter_status(struct exporter *e, struct export_status *out) {
+    pthread_mutex_lock(&e->mutex);
+    *out = e->status;
+    pthread_mutex_unlock(&e->mutex);
+}
+
+// One line a minute of what is not as it should be.
+static void complain(struct exporter *e) {
+    struct export_status s;
+    exporter_status(e, &s);
+    if (monotonic_s() < e->complain_at || (s.sending && !s.twin && s.behind_s < LATE_S)) {
+        return;
+    }
+    e->complained = !s.sending;
+    if (!s.sending) {
+        log_warning("export: %s takes nothing (%s). It is tried again; %llu buckets wait, the "
+                    "oldest for %lld s",
+                    e->to, s.why, (unsigned long long)s.marks, (long long)s.behind_s);
+    } else if (s.twin) {
+        log_error("export: another collector exports to %s under the name %s. Their rows are not "
+                  "mixed up, but cannot be told apart by it: give one of them another --export-as",
+                  e->to, e->name);
+    } else {
+        log_info("export: %llu buckets wait for %s, the oldest for %lld s",
+                 (unsigned long long)s.marks, e->to, (long long)s.behind_s);
+    }
+    e->complain_at = monotonic_s() + COMPLAIN_S;
+}
+
+// -- the thread -----------------------------------------------------------------------------------
+
+// Sleeps, unless it is to end. Whether to go on.
+static bool sleep_s(struct exporter *e, int64_t seconds) {
+    struct timespec until = {.tv_sec = monotonic_s() + seconds,
+                             .tv_nsec = clock_monotonic() % SECOND};
+    pthread_mutex_lock(&e->mutex);
+    int rc = 0;
+    while (!e->stop && rc == 0) {
+        rc = pthread_cond_timedwait(&e->changed, &e->mutex, &until);
+    }
+    bool stop = e->stop;
+    pthread_mutex_unlock(&e->mutex);
+    return !stop;
+}
+
+static bool stopped(struct exporter *e) {
+    pthread_mutex_lock(&e->mutex);
+    bool stop = e->stop;
+    pthread_mutex_unlock(&e->mutex);
+    return stop;
+}
+
+static struct changes *open_changes(struct exporter *e) {
+    char error[STORE_ERROR_BYTES];
+    struct changes *c = changes_open(e->database, error);
+    if (!c) {
+        snprintf(e->sender.why, sizeof e->sender.why, "%.*s", (int)sizeof e->sender.why - 1, error);
+    }
+    return c;
+}
+
+static void count_backlog(struct exporter *e) {
+    struct changes *c = monotonic_s() >= e->count_at ? open_changes(e) : NULL;
+    if (c) {
+        changes_backlog(c, wall_s(), &e->backlog);
+        changes_close(c);
+        e->count_at = monotonic_s() + COUNT_S;
+    }
+}
+
+// Tells that we are there, and whether another one of our name is: one that was seen since this
+// process began, as who was there before it may have been ourselves.
+static bool beat(struct exporter *e) {
+    const struct statement_self self = {e->target.database, e->name, (uint64_t)e->batch.database_id,
+                                        e->instance};
+    int64_t twin_s = 0;
+    if (monotonic_s() < e->beat_at || self.database_id == 0) { // nothing was ever to be sent
+        return true;
+    }
+    if (!sender_beat(&e->sender, &self, &twin_s)) {
+        return false;
+    }
+    if (e->seen && twin_s > e->twin_s) {
+        e->twin_at = monotonic_s();
+    }
+    e->seen = true;
+    e->twin_s = twin_s;
+    e->beat_at = monotonic_s() + BEAT_S;
+    return true;
+}
+
+static void drop_old(struct exporter *e) {
+    if (monotonic_s() < e->drop_at) {
+        return;
+    }
+    e->drop_at = monotonic_s() + DROP_S;
+    int dropped = sender_drop_old(&e->sender);
+    if (dropped > 0) {
+        log_info("export: %d partitions that were past their time are dropped", dropped);
+    } else if (dropped < 0) {
+        log_warning("export: partitions that are past their time are not dropped (%s); tried again "
+                    "in an hour",
+                    e->sender.why);
+    }
+}
+
+static bool prepare(struct exporter *e) {
+    if (!e->ready && sender_set_up(&e->sender)) {
+        e->ready = true;
+        if (!e->told) {
+            log_info("export: to %s as %s, ClickHouse %u.%u", e->to, e->name, e->sender.major,
+                     e->sender.minor);
+            e->told = true;
+        }
+    }
+    return e->ready;
+}
+
+static bool read_batch(struct exporter *e) {
+    struct changes *c = open_changes(e);
+    if (!c) {
+        return false;
+    }
+    bool ok = batch_read(&e->batch, c, e->ending ? CHANGES_ALL : wall_s());
+    if (!ok) {
+        snprintf(e->sender.why, sizeof e->sender.why, "%.*s", (int)sizeof e->sender.why - 1,
+                 changes_error(c));
+    }
+    changes_close(c);
+    return ok;
+}
+
+// What is refused for its content is told once a batch, and stands in the database.
+static void tell_refusals(const struct batch *b) {
+    if (b->refused > 0) {
+        const struct change_refusal *r = &b->refusals[0];
+        log_error("export: %llu rows are refused and set aside, such as one of %s, bucket %lld "
+                  "(%s)",
+                  (unsigned long long)b->refused, r->table, (long long)r->of.bucket_start,
+                  r->reason);
+    }
+}
+
+// The engine has what was read: that is written down.
+static bool note_sent(struct exporter *e) {
+    const struct batch *b = &e->batch;
+    const struct change_report report = {.database_id = b->database_id,
+                                         .sent = b->marks,
+                                         .sent_count = b->whole,
+                                         .gone = b->gone,
+                                         .refusals = b->refusals,
+                                         .refusal_count = b->refusal_count,
+                                         .refused = b->refused};
+    tell_refusals(b);
+    if (b->whole == 0 && b->refused == 0) {
+        return true;
+    }
+    if (!writer_sent(e->writer, &report)) {
+        snprintf(e->sender.why, sizeof e->sender.why,
+                 "the database cannot be written, so that nobody would know what was sent");
+        return false;
+    }
+    return true;
+}
+
+static bool send_batch(struct exporter *e) {
+    struct batch *b = &e->batch;
+    enum sent sent = b->rows > 0 ? sender_send(&e->sender, b) : SENT_ALL;
+    return sent == SENT_ALL && note_sent(e);
+}
+
+// Waits for so long that a backlog goes at the rate that is allowed.
+static bool keep_rate(struct exporter *e, int64_t began) {
+    int64_t least = (int64_t)e->batch.rows * SECOND / LIMIT_EXPORT_ROWS_PER_SECOND;
+    int64_t left = least - (clock_monotonic() - began);
+    if (left > 0) {
+        struct timespec rest = {left / SECOND, left % SECOND};
+        nanosleep(&rest, NULL);
+    }
+    return !stopped(e);
+}
+
+// Something went wrong: longer pauses, the longer it does.
+static bool hold(struct exporter *e) {
+    e->holds = true;
+    e->pause_s = e->pause_s == 0 ? LIMIT_EXPORT_PAUSE_LEAST : 2 * e->pause_s;
+    e->pause_s = e->pause_s < LIMIT_EXPORT_PAUSE_MOST ? e->pause_s : LIMIT_EXPORT_PAUSE_MOST;
+    e->count_at = 0; // the pauses are long enough
+    count_backlog(e);
+    set_status(e);
+    complain(e);
+    return sleep_s(e, e->pause_s);
+}
+
+static void go_on(struct exporter *e) {
+    if (e->holds && e->complained) {
+        log_info("export: %s takes rows again", e->to);
+        e->complained = false;
+    }
+    e->holds = false;
+    e->pause_s = 0;
+    count_backlog(e);
+    set_status(e);
+    complain(e);
+}
+
+// Sends what is due. Whether to go on.
+static bool turn(struct exporter *e) {
+    int64_t began = clock_monotonic();
+    if (!prepare(e) || !read_batch(e) || !beat(e) || !send_batch(e)) {
+        // what went wrong may have changed the engine's tables, and taken long
+        e->ready = false;
+        e->beat_at = 0;
+        batch_again(&e->batch);
+        return stopped(e) ? false : hold(e);
+    }
+    go_on(e);
+    drop_old(e);
+    if (e->batch.full && e->batch.rows + e->batch.whole > 0) {
+        return keep_rate(e, began);
+    }
+    return sleep_s(e, 1);
+}
+
+// What is there is sent now, due or not: nobody knows whether this file is ever opened again.
+static void send_rest(struct exporter *e) {
+    e->ending = true;
+    do {
+        if (!prepare(e) || !read_batch(e) || !beat(e) || !send_batch(e)) {
+            return;
+        }
+    } while (e->batch.rows + e->batch.whole > 0 && !http_stopped(e->http));
+}
+
+static void *export_thread(void *arg) {
+    struct exporter *e = arg;
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE); // of this thread alone, on Linux
+    while (turn(e)) {
+    }
+    if (!e->holds) {
+        send_rest(e);
+    }
+    return NULL;
+}
+
+// -- the caller's side ----------------------------------------------------------------------------
+
+bool export_name_valid(const char *name) {
+    struct slice text = slice_text(name);
+    return text.len > 0 && text.len < EXPORT_NAME_BYTES && names_is_clean(text);
+}
+
+_Static_assert((int)EXPORT_WHY_BYTES == TARGET_WHY_BYTES, "one is told as the other");
+
+bool export_database_valid(const char *name) {
+    return target_database_valid(name);
+}
+
+void export_schema(const char *database, bool old, struct buffer *out) {
+    statement_schema(database, old, out);
+}
+
+bool export_check(const char *url, bool password, char why[EXPORT_WHY_BYTES]) {
+    struct target t;
+    if (!target_parse(url, &t, why)) {
+        return false;
+    }
+    if (password && !t.tls && !target_loopback(&t)) {
+        snprintf(why, EXPORT_WHY_BYTES,
+                 "without TLS the password could be read on the way; take clickhouses://, or an "
+                 "engine on this machine");
+        return false;
+    }
+    return true;
+}
+
+static void free_exporter(struct exporter *e) {
+    http_free(e->http);
+    sender_free(&e->sender);
+    batch_free(&e->batch);
+    pthread_cond_destroy(&e->changed);
+    pthread_mutex_destroy(&e->mutex);
+    free(e);
+}
+
+static struct exporter *make(const struct export_options *o, const struct target *target) {
+    pthread_condattr_t attributes;
+    const struct http_options http = {target, o->password, o->ca};
+    struct exporter *e = calloc(1, sizeof *e);
+    if (!e) {
+        return NULL;
+    }
+    e->target = *target;
+    pthread_mutex_init(&e->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    target_text(target, e->to);
+    snprintf(e->status.to, sizeof e->status.to, "%.*s", EXPORT_WHY_BYTES - 1, e->to);
+    snprintf(e->name, sizeof e->name, "%s", o->name);
+    snprintf(e->database, sizeof e->database, "%s", o->database);
+    batch_init(&e->batch, e->name);
+    e->http = http_new(&http);
+    sender_init(&e->sender, e->http, e->target.database);
+    if (!e->http || RAND_bytes((unsigned char *)&e->instance, sizeof e->instance) != 1) {
+        free_exporter(e);
+        return NULL;
+    }
+    return e;
+}
+
+struct exporter *exporter_start(const struct export_options *o, struct writer *writer,
+                                char why[EXPORT_WHY_BYTES]) {
+    struct target target;
+    if (!export_check(o->url, o->password, why)) {
+        return NULL;
+    }
+    target_parse(o->url, &target, why);
+    struct exporter *e = make(o, &target);
+    if (!e) {
+        snprintf(why, EXPORT_WHY_BYTES, "out of memory");
+        return NULL;
+    }
+    e->writer = writer;
+    if (pthread_create(&e->thread, NULL, export_thread, e) != 0) {
+        snprintf(why, EXPORT_WHY_BYTES, "no thread can be made");
+        free_exporter(e);
+        return NULL;
+    }
+    return e;
+}
+
+void exporter_stop(struct exporter *e) {
+    if (e) {
+        pthread_mutex_lock(&e->mutex);
+        e->stop = true;
+        pthread_cond_broadcast(&e->changed);
+        pthread_mutex_unlock(&e->mutex);
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += LIMIT_EXPORT_END_SECONDS;
+        if (pthread_timedjoin_np(e->thread, NULL, &until) != 0) {
+            http_stop(e->http);
+            pthread_join(e->thread, NULL);
+        }
+        free_exporter(e);
+    }
+}

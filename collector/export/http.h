@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP(S) to an engine, through libcurl: no redirects, no proxies, answers with bounds on their
+// size and time. One thread asks; another may stop it.
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/bytes.h"
+#include "export/answer.h"
+#include "export/target.h"
+
+struct http; // opaque
+
+struct http_options {
+    const struct target *target;
+    const char *password; // NULL: none; goes as a header
+    const char *ca;       // file of authorities; NULL: the system's
+};
+
+// NULL on failure: no memory. The options are copied.
+struct http *http_new(const struct http_options *options);
+void http_free(struct http *h); // NULL is allowed
+
+struct http_question {
+    const char *sql;     // NULL: it is the body
+    const char *setting; // "name=value" for the engine; NULL: none
+    struct slice body;
+    bool packed; // the body is of gzip
+};
+
+// Asks, and waits for the answer, which is valid until the next call. False when there was none, or
+// not a whole one: `why`, CHANGE_REASON_BYTES, says why.
+bool http_ask(struct http *h, const struct http_question *q, struct answer *out, char *why);
+
+// From another thread: what is asked now, and from now on, fails at once.
+void http_stop(struct http *h);
+bool http_stopped(const struct http *h);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/row_binary.h"
+
+#include <string.h>
+
+#include "base/leb128.h"
+#include "model/stats/histogram.h"
+
+static void little(uint64_t value, size_t bytes, struct buffer *out) {
+    uint8_t all[sizeof value];
+    for (size_t i = 0; i < sizeof all; i++) {
+        all[i] = (uint8_t)(value >> 8 * i);
+    }
+    buffer_append(out, all, bytes);
+}
+
+void row_binary_u64(uint64_t value, struct buffer *out) {
+    little(value, sizeof value, out);
+}
+
+void row_binary_text(struct slice text, struct buffer *out) {
+    leb128_append(out, text.len);
+    buffer_append(out, text.data, text.len);
+}
+
+// Two arrays of the same length: the buckets that have a count, and their counts.
+static const char *counts(const struct change_cell *cell, struct histogram *scratch,
+                          struct buffer *out) {
+    uint32_t used = 0;
+    histogram_reset(scratch);
+    if (!histogram_read(scratch, cell->bytes)) {
+        return histogram_valid(cell->bytes) ? "no memory for its histogram"
+                                            : "its histogram is malformed";
+    }
+    for (uint32_t i = 0; i < scratch->len; i++) {
+        used += scratch->counts[i] > 0;
+    }
+    leb128_append(out, used);
+    for (uint32_t i = 0; i < scratch->len; i++) {
+        if (scratch->counts[i] > 0) {
+            little(scratch->first + i, sizeof(uint16_t), out);
+        }
+    }
+    leb128_append(out, used);
+    for (uint32_t i = 0; i < scratch->len; i++) {
+        if (scratch->counts[i] > 0) {
+            little(scratch->counts[i], sizeof(uint64_t), out);
+        }
+    }
+    return NULL;
+}
+
+// Numbers that are 0 or more, wherever they were not edited.
+static uint64_t natural(int64_t number) {
+    return number < 0 ? 0 : (uint64_t)number;
+}
+
+const char *row_binary_cell(enum change_kind kind, const struct change_cell *cell,
+                            struct histogram *scratch, struct buffer *out) {
+    uint64_t bits;
+    switch (kind) {
+    case CHANGE_TIME:
+        if (cell->number < 0 || cell->number > UINT32_MAX) {
+            return "its time is none that ClickHouse has";
+        }
+        little((uint64_t)cell->number, sizeof(uint32_t), out);
+        return NULL;
+    case CHANGE_SMALL:
+        little(cell->number > UINT32_MAX ? UINT32_MAX : natural(cell->number), sizeof(uint32_t),
+               out);
+        return NULL;
+    case CHANGE_NUMBER:
+        row_binary_u64(natural(cell->number), out);
+        return NULL;
+    case CHANGE_OPTIONAL:
+        little(cell->null, 1, out);
+        if (!cell->null) {
+            row_binary_u64((uint64_t)cell->number, out);
+        }
+        return NULL;
+    case CHANGE_SIGNED:
+        row_binary_u64((uint64_t)cell->number, out);
+        return NULL;
+    case CHANGE_REAL:
+        memcpy(&bits, &cell->real, sizeof bits);
+        row_binary_u64(bits, out);
+        return NULL;
+    case CHANGE_NAME:
+    case CHANGE_TEXT:
+        row_binary_text(cell->bytes, out);
+        return NULL;
+    case CHANGE_COUNTS:
+        return counts(cell, scratch, out);
+    }
+    return "it has a column of no known kind";
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/send.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum {
+    SQL_BYTES = 65536,
+    GZIP = 16 + MAX_WBITS,
+    LEVEL = 1, // a third of the bytes already; more takes longer than it saves
+    MEMORY = 8,
+    PACKED_BYTES = 2 * LIMIT_EXPORT_BATCH_BYTES,
+    // Where so many rows are refused and none is taken, it is not the rows.
+    SUSPECTS = 16
+};
+
+void sender_init(struct sender *s, struct http *http, const char *database) {
+    *s = (struct sender){.http = http,
+                         .database = database,
+                         .sql = buffer_make(SQL_BYTES),
+                         .packed = buffer_make(PACKED_BYTES)};
+}
+
+void sender_free(struct sender *s) {
+    buffer_free(&s->sql);
+    buffer_free(&s->packed);
+}
+
+static bool fail(struct sender *s, const char *why) {
+    snprintf(s->why, sizeof s->why, "%s", why);
+    return false;
+}
+
+// -- statements -----------------------------------------------------------------------------------
+
+// Says what stands in s->sql, and takes the answer. Everything but ANSWER_DONE is in s->why.
+static enum answer_meaning say(struct sender *s, bool question, struct answer *out) {
+    if (s->sql.failed) {
+        fail(s, "no memory for a statement");
+        return ANSWER_LATER;
+    }
+    const struct http_question q = {.body = slice_of(s->sql.data, s->sql.len)};
+    if (!http_ask(s->http, &q, out, s->why)) {
+        return ANSWER_LATER;
+    }
+    return question ? answer_to_question(out, s->why) : answer_to_order(out, s->why);
+}
+
+static enum answer_meaning order(struct sender *s) {
+    struct answer answer;
+    return say(s, false, &answer);
+}
+
+static bool has_table(struct sender *s, int table, bool *has) {
+    struct answer answer;
+    buffer_reset(&s->sql);
+    statement_exists(s->database, table, &s->sql);
+    enum answer_meaning meaning = say(s, true, &answer);
+    *has = meaning == ANSWER_DONE && slice_is(answer.body, "1\n");
+    return meaning == ANSWER_DONE || meaning == ANSWER_MISSING;
+}
+
+static bool make_table(struct sender *s, int table) {
+    buffer_reset(&s->sql);
+    statement_create(s->database, table, !statement_modern(s->major), &s->sql);
+    return order(s) == ANSWER_DONE;
+}
+
+bool sender_set_up(struct sender *s) {
+    struct answer answer;
+    bool has = false, tried = false;
+    buffer_reset(&s->sql);
+    buffer_text(&s->sql, "SELECT version()");
+    if (say(s, true, &answer) != ANSWER_DONE) {
+        return false;
+    }
+    if (!answer_version(answer.body, &s->major, &s->minor)) {
+        return fail(s, "what answers there is no ClickHouse");
+    }
+    for (int i = 0; i <= CHANGE_TABLES; i++) {
+        if (!has_table(s, i, &has)) {
+            return false;
+        }
+        if (!has && !tried) { // who may not make one may be let into one that is there
+            buffer_reset(&s->sql);
+            buffer_printf(&s->sql, "CREATE DATABASE IF NOT EXISTS %s", s->database);
+            order(s);
+            tried = true;
+        }
+        if (!has && !make_table(s, i)) {
+            return false;
+        }
+    }
+    s->why[0] = 0;
+    return true;
+}
+
+bool sender_beat(struct sender *s, const struct statement_self *self, int64_t *twin_s) {
+    struct answer answer;
+    uint64_t numbers[2];
+    buffer_reset(&s->sql);
+    statement_beat(self, &s->sql);
+    if (order(s) != ANSWER_DONE) {
+        return false;
+    }
+    buffer_reset(&s->sql);
+    statement_twins(self, &s->sql);
+    if (say(s, true, &answer) != ANSWER_DONE) {
+        return false;
+    }
+    if (!answer_numbers(answer.body, numbers) || numbers[0] > UINT32_MAX) {
+        return fail(s, "it answers what ClickHouse does not");
+    }
+    *twin_s = (int64_t)numbers[0];
+    return numbers[1] > 0 || fail(s, "it does not keep what it is given");
+}
+
+int sender_drop_old(struct sender *s) {
+    struct answer answer;
+    char table[ANSWER_WORD_BYTES], partition[ANSWER_WORD_BYTES];
+    int dropped = 0;
+    if (statement_modern(s->major)) {
+        return 0;
+    }
+    buffer_reset(&s->sql);
+    statement_old_partitions(s->database, &s->sql);
+    if (say(s, true, &answer) != ANSWER_DONE) {
+        return -1;
+    }
+    // the next statement takes the answer's place
+    struct buffer list = buffer_make(LIMIT_EXPORT_ANSWER_BYTES);
+    buffer_append(&list, answer.body.data, answer.body.len);
+    struct slice rest = slice_of(list.data, list.len);
+    while (answer_pair(&rest, table, partition) && dropped >= 0) {
+        buffer_reset(&s->sql);
+        statement_drop(s->database, table, partition, &s->sql);
+        dropped = order(s) == ANSWER_DONE ? dropped + 1 : -1;
+    }
+    buffer_free(&list);
+    return dropped;
+}
+
+// -- rows -----------------------------------------------------------------------------------------
+
+static bool pack(struct sender *s, struct slice bytes) {
+    z_stream zip = {0};
+    buffer_reset(&s->packed);
+    if (deflateInit2(&zip, LEVEL, Z_DEFLATED, GZIP, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
+        return fail(s, "no memory to pack the rows");
+    }
+    uLong most = deflateBound(&zip, bytes.len);
+    zip.next_out = buffer_reserve(&s->packed, most);
+    zip.avail_out = (uInt)most;
+    zip.next_in = (Bytef *)bytes.data;
+    zip.avail_in = (uInt)bytes.len;
+    bool ok = zip.next_out && deflate(&zip, Z_FINISH) == Z_STREAM_END;
+    if (ok) {
+        buffer_grow(&s->packed, zip.total_out);
+    }
+    deflateEnd(&zip);
+    return ok || fail(s, "no memory to pack the rows");
+}
+
+// What is known about the rows of a table while parts of them are sent.
+struct parts {
+    struct batch *batch;
+    enum change_table table;
+    bool taken;                  // some were taken
+    uint32_t suspects[SUSPECTS]; // refused alone, while none was taken
+    uint32_t suspect_count;
+    char why[CHANGE_REASON_BYTES]; // of the suspects, the first one's
+};
+
+static enum answer_meaning insert(struct sender *s, const struct batch_table *t, uint32_t from,
+                                  uint32_t until, enum change_table table) {
+    struct answer answer;
+    uint32_t start = from > 0 ? t->rows[from - 1].end : 0;
+    buffer_reset(&s->sql);
+    statement_insert(s->database, table, &s->sql);
+    buffer_append(&s->sql, "", 1);
+    if (s->sql.failed ||
+        !pack(s, slice_of(t->bytes.data + start, t->rows[until - 1].end - start))) {
+        return ANSWER_LATER;
+    }
+    const struct http_question q = {
+        .sql = (const char *)s->sql.data,
+        // an insert that the engine only queues may be lost after it is acknowledged
+        .setting = statement_modern(s->major) && s->major >= 22 ? "async_insert=0" : NULL,
+        .body = slice_of(s->packed.data, s->packed.len),
+        .packed = true};
+    return http_ask(s->http, &q, &answer, s->why) ? answer_to_order(&answer, s->why) : ANSWER_LATER;
+}
+
+// A row alone was refused. Whether to go on.
+static bool suspect(struct sender *s, struct parts *p, uint32_t row) {
+    if (p->taken) {
+        batch_refuse(p->batch, p->table, row, s->why);
+        return true;
+    }
+    if (p->suspect_count == SUSPECTS) {
+        return false;
+    }
+    if (p->suspect_count == 0) {
+        snprintf(p->why, sizeof p->why, "%s", s->why);
+    }
+    p->suspects[p->suspect_count++] = row;
+    return true;
+}
+
+// The table takes rows: those that were suspected are refused.
+static void convict(struct parts *p) {
+    p->taken = true;
+    for (uint32_t i = 0; i < p->suspect_count; i++) {
+        batch_refuse(p->batch, p->table, p->suspects[i], p->why);
+    }
+    p->suspect_count = 0;
+}
+
+// Sends rows; halves of what is refused, until it is one row. As deep as a batch can be halved.
+static enum sent send_rows(struct sender *s, struct parts *p, uint32_t from, uint32_t until) {
+    struct batch_table *t = &p->batch->tables[p->table];
+    switch (insert(s, t, from, until, p->table)) {
+    case ANSWER_DONE:
+        s->rows += until - from;
+        convict(p);
+        return SENT_ALL;
+    case ANSWER_MISSING:
+        return SENT_MISSING;
+    case ANSWER_LATER:
+        return SENT_LATER;
+    case ANSWER_REFUSED:
+        break;
+    }
+    if (until - from == 1) {
+        return suspect(s, p, from) ? SENT_ALL : SENT_LATER;
+    }
+    uint32_t middle = from + (until - from) / 2;
+    enum sent first = send_rows(s, p, from, middle);
+    return first == SENT_ALL ? send_rows(s, p, middle, until) : first;
+}
+
+enum sent sender_send(struct sender *s, struct batch *b) {
+    for (int i = 0; i < CHANGE_TABLES; i++) {
+        struct parts p = {.batch = b, .table = (enum change_table)i};
+        if (b->tables[i].count == 0) {
+            continue;
+        }
+        enum sent sent = send_rows(s, &p, 0, b->tables[i].count);
+        if (sent == SENT_ALL && p.suspect_count > 0) {
+            // all of them were refused: it may be the table. With others beside them it will show
+            snprintf(s->why, sizeof s->why, "%s", p.why);
+            sent = SENT_LATER;
+        }
+        if (sent != SENT_ALL) {
+            return sent;
+        }
+    }
+    return SENT_ALL;
+}

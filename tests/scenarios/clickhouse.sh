@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+# A ClickHouse for scenarios, that of Debian, with one user, kprof, and a password. Sourced behind lib.sh, never run.
+
+engine_password='of the-engine\one'
+engine_log=$scratch/clickhouse.log
+engine_pid=
+
+# Writes its configuration, with ports that nobody has now: engine_port speaks HTTP, engine_tls_port TLS, with a certificate for localhost
+# from the authority engine_ca. Data lies in $scratch/clickhouse.
+make_engine() {
+  local dir=$scratch/clickhouse
+  mkdir -p "$dir"
+  read -r engine_port engine_tls_port < <(free_ports)
+  engine_ca=$dir/ca.pem
+  # shellcheck disable=SC2015
+  { openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=kprof-test-ca -keyout "$dir/ca.key" -out "$engine_ca" &&
+    openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout "$dir/server.key" -out "$dir/server.csr" &&
+    openssl x509 -req -in "$dir/server.csr" -CA "$engine_ca" -CAkey "$dir/ca.key" -CAcreateserial -days 30 \
+      -extfile <(echo subjectAltName=DNS:localhost) -out "$dir/server.pem" &&
+    openssl dhparam -dsaparam -out "$dir/dh.pem" 2048; } >"$dir/openssl.log" 2>&1 || fail "openssl: $(tail -n 3 "$dir/openssl.log")"
+  cat >"$dir/config.xml" <<END_OF_CONFIG
+<yandex>
+  <logger><level>none</level><console>1</console></logger>
+  <listen_host>127.0.0.1</listen_host>
+  <http_port>$engine_port</http_port>
+  <https_port>$engine_tls_port</https_port>
+  <openSSL><server>
+    <certificateFile>$dir/server.pem</certificateFile><privateKeyFile>$dir/server.key</privateKeyFile>
+    <dhParamsFile>$dir/dh.pem</dhParamsFile><verificationMode>none</verificationMode>
+  </server></openSSL>
+  <path>$dir/</path><tmp_path>$dir/tmp/</tmp_path>
+  <mark_cache_size>16777216</mark_cache_size>
+  <users_config>$dir/users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>
+  <timezone>Asia/Tokyo</timezone>
+</yandex>
+END_OF_CONFIG
+  cat >"$dir/users.xml" <<END_OF_USERS
+<yandex>
+  <profiles><default><max_memory_usage>1000000000</max_memory_usage></default></profiles>
+  <users><kprof>
+    <password>$engine_password</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
+  </kprof></users>
+  <quotas><default/></quotas>
+</yandex>
+END_OF_USERS
+}
+
+free_ports() {
+  /usr/bin/python3 -c 'import socket
+all = [socket.socket() for _ in range(2)]
+for s in all: s.bind(("127.0.0.1", 0))
+print(*[s.getsockname()[1] for s in all])'
+}
+
+engine_answers() { [ "$(engine 'SELECT 1' 2>/dev/null)" = 1 ]; }
+
+start_engine() {
+  [ ! -f "$engine_log" ] || mv "$engine_log" "$engine_log.$RANDOM.log"
+  start "$engine_log" clickhouse-server --config-file="$scratch/clickhouse/config.xml"
+  engine_pid=$!
+  wait_for 30 "ClickHouse answers" engine_answers
+}
+
+kill_engine() {
+  kill -KILL "$engine_pid"
+  ends "$engine_pid" 20
+}
+
+# engine QUERY: what it answers, tab separated.
+engine() {
+  curl -sS --fail-with-body --max-time 60 -H 'X-ClickHouse-User: kprof' -H "X-ClickHouse-Key: $engine_password" \
+    "http://127.0.0.1:$engine_port/" --data-binary "$1"
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP to an engine, and to what stands in its place: what is sent, and that answers without end,
+// of the wrong kind or none at all are bounded and told.
+#include "engine_fixture.h"
+
+#include <time.h>
+
+#include "base/limits.h"
+#include "export/http.h"
+
+static struct engine server;
+static struct http *http;
+static char seen[1 << 16];
+static char seen_body[1 << 16];
+
+static void start(engine_answer *answer, const char *password) {
+    engine_start(&server, answer, NULL);
+    const struct http_options o = {.target = &server.target, .password = password};
+    http = http_new(&o);
+    assert_non_null(http);
+}
+
+static void stop(void) {
+    engine_stop(&server);
+    http_free(http);
+}
+
+static bool ask(const char *sql, const char *body, struct answer *out, char *why) {
+    const struct http_question q = {.sql = sql, .body = slice_text(body)};
+    return http_ask(http, &q, out, why);
+}
+
+// -- a good one -----------------------------------------------------------------------------------
+
+static void keep_request(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    snprintf(seen, sizeof seen, "%s", r->head);
+    snprintf(seen_body, sizeof seen_body, "%.*s", (int)r->len, (const char *)r->body);
+    engine_say(fd, 200, "1\n");
+}
+
+static void said(void **state) {
+    (void)state;
+    struct answer a;
+    char why[CHANGE_REASON_BYTES];
+    start(keep_request, "hush hush");
+    assert_true(ask(NULL, "SELECT 1", &a, why));
+    assert_int_equal(a.status, 200);
+    assert_true(slice_is(a.body, "1\n"));
+    assert_non_null(strstr(seen, "POST / HTTP/1.1\r\n"));
+    assert_non_null(strstr(seen, "X-ClickHouse-User: user\r\n"));
+    assert_non_null(strstr(seen, "X-ClickHouse-Key: hush hush\r\n"));
+    assert_null(strcasestr(seen, "Expect:"));
+    assert_null(strcasestr(seen, "Content-Encoding"));
+    assert_string_equal(seen_body, "SELECT 1");
+    // a statement beside the body, escaped; the password is a header, never in an address
+    const struct http_question q = {
+        .sql = "INSERT a&b ü", .setting = "x=1", .body = slice_text("rows"), .packed = true};
+    assert_true(http_ask(http, &q, &a, why));
+    assert_non_null(strstr(seen, "POST /?query=INSERT%20a%26b%20%C3%BC&x=1 HTTP/1.1\r\n"));
+    assert_non_null(strstr(seen, "Content-Encoding: gzip\r\n"));
+    assert_string_equal(seen_body, "rows");
+    stop();
+}
+
+static void say_exception(void *arg, int fd, const struct engine_request *r) {
+    static const char text[] = "HTTP/1.1 400 Bad\r\nx-clickhouse-exception-code: 469\r\n"
+                               "Content-Length: 2\r\n\r\nno";
+    (void)arg;
+    (void)r;
+    engine_write(fd, text, sizeof text - 1);
+}
+
+static void exceptions(void **state) {
+    (void)state;
+    struct answer a;
+    char why[CHANGE_REASON_BYTES];
+    start(say_exception, NULL);
+    assert_true(ask(NULL, "SELECT 1", &a, why));
+    assert_int_equal(a.status, 400);
+    assert_int_equal(a.exception, 469);
+    stop();
+}
+
+// -- bad ones -------------------------------------------------------------------------------------
+
+static void write_forever(int fd, const char *start, const char *again) {
+    engine_write(fd, start, strlen(start));
+    size_t len = strlen(again);
+    for (int i = 0; i < 1 << 20; i++) {
+        ssize_t n = write(fd, again, len);
+        if (n <= 0) {
+            return;
+        }
+    }
+    fail_msg("it takes whatever comes");
+}
+
+static void endless_body(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    char block[4001];
+    memset(block, 'x', 4000);
+    block[4000] = 0;
+    write_forever(fd, "HTTP/1.1 500 No\r\n\r\nCode: 33, ", block);
+}
+
+static void endless_head(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    write_forever(fd, "HTTP/1.1 200 OK\r\n",
+                  "X-Word: 0123456789012345678901234567890123456789\r\n");
+}
+
+static void endless_hundreds(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    write_forever(fd, "", "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+static void bodies_are_cut(void **state) {
+    (void)state;
+    struct answer a;
+    char why[CHANGE_REASON_BYTES], reason[CHANGE_REASON_BYTES];
+    start(endless_body, NULL);
+    assert_true(ask(NULL, "SELECT 1", &a, why));
+    assert_true(a.cut);
+    assert_int_equal(a.body.len, LIMIT_EXPORT_ANSWER_BYTES);
+    assert_int_equal(answer_to_order(&a, reason), ANSWER_REFUSED);
+    stop();
+}
+
+static void heads_are_bounded(void **state) {
+    (void)state;
+    engine_answer *const all[] = {endless_head, endless_hundreds};
+    for (int i = 0; i < 2; i++) {
+        struct answer a;
+        char why[CHANGE_REASON_BYTES] = "";
+        start(all[i], NULL);
+        assert_false(ask(NULL, "SELECT 1", &a, why));
+        assert_string_equal(why, "the head of its answer has no end");
+        stop();
+    }
+}
+
+static void redirect(void *arg, int fd, const struct engine_request *r) {
+    char text[200];
+    (void)arg;
+    (void)r;
+    snprintf(text, sizeof text,
+             "HTTP/1.1 302 There\r\nLocation: http://127.0.0.1:%u/other\r\n"
+             "Content-Length: 0\r\n\r\n",
+             server.target.port);
+    engine_write(fd, text, strlen(text));
+}
+
+static void redirects_are_not_followed(void **state) {
+    (void)state;
+    struct answer a;
+    char why[CHANGE_REASON_BYTES], reason[CHANGE_REASON_BYTES];
+    start(redirect, "hush");
+    assert_true(ask(NULL, "SELECT 1", &a, why));
+    assert_int_equal(a.status, 302);
+    assert_int_equal(server.requests, 1);
+    assert_int_equal(answer_to_order(&a, reason), ANSWER_LATER);
+    stop();
+}
+
+static void nothing(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)fd;
+    (void)r;
+}
+
+static void noise(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    engine_write(fd, "\0\1\2\3 220 mail\r\n", 15);
+}
+
+static void half(void *arg, int fd, const struct engine_request *r) {
+    static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc";
+    (void)arg;
+    (void)r;
+    engine_write(fd, text, sizeof text - 1);
+}
+
+static void no_answer_at_all(void **state) {
+    (void)state;
+    engine_answer *const all[] = {nothing, noise, half};
+    for (int i = 0; i < 3; i++) {
+        struct answer a;
+        char why[CHANGE_REASON_BYTES] = "";
+        start(all[i], NULL);
+        assert_false(ask(NULL, "SELECT 1", &a, why));
+        assert_true(strlen(why) > 3);
+        stop();
+    }
+}
+
+// What the environment says of proxies must not see what is sent.
+static void no_proxy(void **state) {
+    (void)state;
+    struct answer a;
+    char why[CHANGE_REASON_BYTES];
+    setenv("http_proxy", "http://127.0.0.1:1/", 1);
+    start(keep_request, NULL);
+    assert_true(ask(NULL, "SELECT 1", &a, why));
+    unsetenv("http_proxy");
+    stop();
+}
+
+// -- stopping -------------------------------------------------------------------------------------
+
+static atomic_bool waits;
+
+static void wait_long(void *arg, int fd, const struct engine_request *r) {
+    char byte;
+    (void)arg;
+    (void)r;
+    waits = true;
+    while (read(fd, &byte, 1) > 0) { // until the other side has enough
+    }
+}
+
+static void *stop_soon(void *arg) {
+    (void)arg;
+    while (!waits) {
+        usleep(1000);
+    }
+    http_stop(http);
+    return NULL;
+}
+
+static void stopped_from_outside(void **state) {
+    (void)state;
+    struct answer a;
+    pthread_t thread;
+    char why[CHANGE_REASON_BYTES] = "";
+    start(wait_long, NULL);
+    assert_int_equal(pthread_create(&thread, NULL, stop_soon, NULL), 0);
+    time_t began = time(NULL);
+    assert_false(ask(NULL, "SELECT 1", &a, why));
+    assert_string_equal(why, "stopped");
+    assert_true(time(NULL) - began < LIMIT_EXPORT_ANSWER_SECONDS / 2);
+    assert_false(ask(NULL, "SELECT 1", &a, why));
+    pthread_join(thread, NULL);
+    http_free(http); // closes the connection that the server waits for
+    engine_stop(&server);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(said),
+        cmocka_unit_test(exceptions),
+        cmocka_unit_test(bodies_are_cut),
+        cmocka_unit_test(heads_are_bounded),
+        cmocka_unit_test(redirects_are_not_followed),
+        cmocka_unit_test(no_answer_at_all),
+        cmocka_unit_test(no_proxy),
+        cmocka_unit_test(stopped_from_outside),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
