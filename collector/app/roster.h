@@ -42,9 +42,9 @@ struct roster_node {
     char otp[ROSTER_WORD];
     char version[ROSTER_WORD]; // of the shim
     int64_t os_pid;
-    int64_t creation;        // of the node: another one, another emulator; 0: not known
-    int64_t restarted_s;     // when a note of that was made last
-    char state[ROSTER_WORD]; // idle, tracing, tripped (by the guard), paused (by a tool), gone
+    int64_t creation;         // of the node: another one, another emulator; 0: not known
+    int64_t restarted_s;      // when a note of that was made last
+    char state[ROSTER_WORD];  // idle, tracing, tripped (by the guard), paused (by a tool), gone
     char tracer[ROSTER_WORD]; // of its latest trace: port or native; "": none yet
     struct roster_sampling sampling;
     struct rate_budget lines; // in the log, of what it does and its shim says

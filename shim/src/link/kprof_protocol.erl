@@ -319,8 +319,8 @@ total(Labels, {Messages, Unsent}) ->
 clock(Fields) ->
     Fields#{type => clock, at => erlang:monotonic_time(), time_offset => erlang:time_offset()}.
 
-%% @doc Calls between these, in native time, may not have been traced, or of `messages' not known for
-%% sure whose they are. `Text' tells which.
+%% @doc Calls between these, in native time, may not have been traced, or of `messages' not known
+%% for sure whose they are. `Text' tells which.
 -spec gap(reload | flags | messages, {From :: integer(), Until :: integer()}, unicode:chardata()) ->
     message().
 gap(Reason, {From, Until}, Text) ->

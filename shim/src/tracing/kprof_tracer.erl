@@ -364,10 +364,10 @@ quietly(Fun) ->
         error:badarg -> closed
     end.
 
-%% @doc Has the native tracer told of each message with a token that a process sends, or takes out of
-%% its mailbox, if the token's flag `send' or `receive' is set: it becomes the node's system tracer
-%% (seq_trace), of which there is one. {@link undo/2} takes that back, and so do the end of the owner and of the
-%% trace. `{other, Tracer}': somebody else is that already, and stays it.
+%% @doc Has the native tracer told of each message with a token that a process sends, or takes out
+%% of its mailbox, if the token's flag `send' or `receive' is set: it becomes the node's system
+%% tracer (seq_trace), of which there is one. {@link undo/2} takes that back, and so do the end of
+%% the owner and of the trace. `{other, Tracer}': somebody else is that already, and stays it.
 -spec take_messages(tracer()) -> boolean() | {other, term()}.
 take_messages({{native, State, _}, _, _}) ->
     Ours = {kprof_native, State},

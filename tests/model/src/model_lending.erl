@@ -11,8 +11,8 @@
 %%   {ask, Program}                          in such a program: the worker runs it
 %%   {cached, Lender, Key, Inside, Program}  a key's first one runs the program, the others wait for
 %%                                           that
-%%   taken, sent                 whether the stream tells the messages that processes take, and those
-%%                               that they send
+%%   taken, sent                 whether the stream tells the messages that processes take,
+%%                               and those that they send
 %%   {own, Program}                          a helper of the process' own runs the program
 %%
 %% A plan is of one of these kinds:
