@@ -346,8 +346,9 @@ static void arrived(struct span_parents *p, struct worker *w, uint32_t i) {
     }
     int64_t sent = last_event(p, sender, span->start);
     bool again = w->top != SPAN_NONE && w->sender == span->from;
-    bool same = span->waits == SPAN_NONE ? sent <= p->spans[w->top].end : span->waits == SPAN_AGAIN;
-    if (again && same) {
+    // where messages are told one of them may be it, and else what the sender did meanwhile
+    if (again &&
+        (span->waits == SPAN_NONE ? sent <= p->spans[w->top].end : span->waits == SPAN_AGAIN)) {
         return; // still the same message
     }
     span->brought = true;
