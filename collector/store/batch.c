@@ -273,16 +273,11 @@ bool store_write_sets(struct store *s, uint32_t bucket_s, const struct stats *co
         s->directory = names;
     }
     s->spoilt = false;
-    if (!store_run(s, store_prepared(s, STATEMENT_BEGIN), "begin")) {
+    if (!store_begin(s, "begin")) {
         return false;
     }
-    if (write_all(s, bucket_s, sets, count) &&
-        store_run(s, store_prepared(s, STATEMENT_COMMIT), "commit")) {
+    if (store_end(s, write_all(s, bucket_s, sets, count), "commit")) {
         return true;
-    }
-    // SQLite itself has rolled back after some failures (a full disk), not after others.
-    if (!sqlite3_get_autocommit(s->db)) {
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     }
     store_forget_ids(s);
     return false;

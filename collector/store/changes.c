@@ -48,16 +48,7 @@ static bool begin_following(struct store *s) {
 
 // Runs within a transaction of its own.
 static bool alone(struct store *s, bool (*what)(struct store *s)) {
-    if (!store_run(s, store_prepared(s, STATEMENT_BEGIN), "begin")) {
-        return false;
-    }
-    if (what(s) && store_run(s, store_prepared(s, STATEMENT_COMMIT), "commit")) {
-        return true;
-    }
-    if (!sqlite3_get_autocommit(s->db)) {
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    }
-    return false;
+    return store_begin(s, "begin") && store_end(s, what(s), "commit");
 }
 
 bool store_follow(struct store *s) {
@@ -308,15 +299,7 @@ bool store_sent(struct store *s, const struct change_report *report) {
         report->database_id) {
         return true;
     }
-    if (!store_run(s, store_prepared(s, STATEMENT_BEGIN), "begin")) {
-        return false;
-    }
-    if (take_marks(s, report) && keep_refusals(s, report) && count_sent(s, report) &&
-        store_run(s, store_prepared(s, STATEMENT_COMMIT), "commit")) {
-        return true;
-    }
-    if (!sqlite3_get_autocommit(s->db)) {
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    }
-    return false;
+    return store_begin(s, "begin") &&
+           store_end(s, take_marks(s, report) && keep_refusals(s, report) && count_sent(s, report),
+                     "commit");
 }

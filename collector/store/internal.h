@@ -150,6 +150,10 @@ void store_leave(struct store *s, enum store_place place);
 sqlite3_stmt *store_prepared(struct store *s, enum statement which);
 // Runs a bound statement that yields no rows and makes it ready for the next time. NULL fails.
 bool store_run(struct store *s, sqlite3_stmt *statement, const char *what);
+// Begins a transaction, and ends it: ok: commits it. Where not, or where that fails, what was done
+// within it is undone. Whether it began, or was committed.
+bool store_begin(struct store *s, const char *what);
+bool store_end(struct store *s, bool ok, const char *what);
 // Binds a counter. They are unsigned in memory and signed in the file; one that overflows stays at
 // its end.
 void store_bind_count(sqlite3_stmt *statement, int at, uint64_t value);

@@ -430,16 +430,13 @@ bool store_keep_profile(struct store *s, const struct profile *p, int64_t *id) {
     }
     bool made = flame_tree_add(&tree, p, &options, FLAME_AFTER) && flame_tree_finish(&tree);
     bool ok = (made || no_memory(s)) && number_stacks(&k) &&
-              (p->timeline.count == 0 || pack_longest(&k)) &&
-              store_run(s, store_prepared(s, STATEMENT_BEGIN), what);
+              (p->timeline.count == 0 || pack_longest(&k)) && store_begin(s, what);
     if (ok) {
-        ok = add_head(&k) && add_frames(&k) && add_stacks(&k) && add_values(&k) &&
-             add_processes(&k) && add_requests(&k) && add_missed(&k) &&
-             (!p->samples || store_keep_samples(s, p, k.id, k.nodes, &k.rows)) &&
-             add_row_count(&k) && store_run(s, store_prepared(s, STATEMENT_COMMIT), what);
-        if (!ok) {
-            sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-        }
+        bool kept = add_head(&k) && add_frames(&k) && add_stacks(&k) && add_values(&k) &&
+                    add_processes(&k) && add_requests(&k) && add_missed(&k) &&
+                    (!p->samples || store_keep_samples(s, p, k.id, k.nodes, &k.rows)) &&
+                    add_row_count(&k);
+        ok = store_end(s, kept, what);
     }
     flame_tree_free(&tree);
     free(k.nodes);

@@ -35,7 +35,7 @@ static bool add(struct store *s, const struct note *note, int64_t node) {
 
 bool store_keep_note(struct store *s, const struct note *note, int64_t *id) {
     s->error[0] = 0;
-    if (!store_run(s, store_prepared(s, STATEMENT_BEGIN), "begin")) {
+    if (!store_begin(s, "begin")) {
         return false;
     }
     int64_t node = 0;
@@ -46,11 +46,7 @@ bool store_keep_note(struct store *s, const struct note *note, int64_t *id) {
     }
     ok = ok && add(s, note, node);
     *id = sqlite3_last_insert_rowid(s->db);
-    ok = ok && store_run(s, store_prepared(s, STATEMENT_COMMIT), "commit");
-    if (!ok) {
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    }
-    return ok;
+    return store_end(s, ok, "commit");
 }
 
 // -- reading --------------------------------------------------------------------------------------

@@ -120,6 +120,21 @@ bool store_run(struct store *s, sqlite3_stmt *statement, const char *what) {
     return ok;
 }
 
+bool store_begin(struct store *s, const char *what) {
+    return store_run(s, store_prepared(s, STATEMENT_BEGIN), what);
+}
+
+bool store_end(struct store *s, bool ok, const char *what) {
+    if (ok && store_run(s, store_prepared(s, STATEMENT_COMMIT), what)) {
+        return true;
+    }
+    // SQLite itself has rolled back after some failures (a full disk), not after others.
+    if (!sqlite3_get_autocommit(s->db)) {
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return false;
+}
+
 void store_bind_count(sqlite3_stmt *statement, int at, uint64_t value) {
     sqlite3_bind_int64(statement, at, value > INT64_MAX ? INT64_MAX : (int64_t)value);
 }
