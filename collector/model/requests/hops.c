@@ -24,9 +24,12 @@ enum {
     UNSURE = 8 // requests of which a process may be at one
 };
 
+static bool hop_is_there(const struct tracker *t, uint32_t number) {
+    return number != 0 && t->pool->hop_count - number < LIMIT_HOPS;
+}
+
 static const struct hop *hop_at(const struct tracker *t, uint32_t number) {
-    bool there = number != 0 && t->pool->hop_count - number < LIMIT_HOPS;
-    return there ? &t->pool->hops[number % LIMIT_HOPS] : NULL;
+    return hop_is_there(t, number) ? &t->pool->hops[number % LIMIT_HOPS] : NULL;
 }
 
 // The request of a hop, SLAB_NONE when it is no longer there.
@@ -324,10 +327,9 @@ void tracker_takes_nothing(struct tracker *t) {
 
 // Its further messages tell nothing of the one that it had taken before.
 static void hop_spawns(struct tracker *t, struct process *p, int64_t time, uint32_t request) {
-    const struct hop *at = hop_at(t, p->hop);
     struct hop hop = {.time = time, .same = true};
-    if (at) {
-        hop = *at;
+    if (hop_is_there(t, p->hop)) {
+        hop = t->pool->hops[p->hop % LIMIT_HOPS];
     }
     hop.label = p->label;
     hop.spawned = false;
