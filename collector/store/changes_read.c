@@ -20,6 +20,7 @@ struct changes {
 #define COUNT_OF(column) {#column, CHANGE_NUMBER, "s." #column},
 #define TIME_OF(column) {#column "_ns", CHANGE_NUMBER, "s." #column "_ns"},
 #define SPLIT_OF(column) {#column "_ns", CHANGE_OPTIONAL, "s." #column "_ns"},
+#define MEASURED_OF TIME_OF(measured) SPLIT_OF(mailbox) SPLIT_OF(run_queue)
 #define BUCKET                                                                                     \
     { "bucket_start", CHANGE_TIME, "s.bucket_start" }
 #define RESOLUTION                                                                                 \
@@ -35,17 +36,18 @@ struct changes {
 #define LONGEST                                                                                    \
     { "max_ns", CHANGE_OPTIONAL, "s.max_ns" }
 
-static const struct change_column tiers[] = {BUCKET,
-                                             RESOLUTION,
-                                             NODE,
-                                             IDENTITY,
-                                             TIER,
-                                             STAT_WHOLE(COUNT_OF, TIME_OF) STAT_SPLIT(SPLIT_OF){
-                                                 "duration_ns", CHANGE_NUMBER, "s.duration_ns"},
-                                             {"square_ns", CHANGE_REAL, "s.square_ns"},
-                                             SHORTEST,
-                                             LONGEST,
-                                             {"histogram", CHANGE_COUNTS, "s.histogram"}};
+static const struct change_column tiers[] = {
+    BUCKET,
+    RESOLUTION,
+    NODE,
+    IDENTITY,
+    TIER,
+    STAT_WHOLE(COUNT_OF, TIME_OF) STAT_SPLIT(SPLIT_OF)
+        MEASURED_OF{"duration_ns", CHANGE_NUMBER, "s.duration_ns"},
+    {"square_ns", CHANGE_REAL, "s.square_ns"},
+    SHORTEST,
+    LONGEST,
+    {"histogram", CHANGE_COUNTS, "s.histogram"}};
 
 static const struct change_column paths[] = {
     BUCKET,
@@ -54,7 +56,7 @@ static const struct change_column paths[] = {
     IDENTITY,
     {"path", CHANGE_NAME, "p.name"},
     COUNT_OF(calls) COUNT_OF(errors) COUNT_OF(async_calls) TIME_OF(total) TIME_OF(self)
-        TIME_OF(async) TIME_OF(wait) SPLIT_OF(waiting) TIME_OF(duration) SHORTEST,
+        TIME_OF(async) TIME_OF(wait) SPLIT_OF(waiting) MEASURED_OF TIME_OF(duration) SHORTEST,
     LONGEST};
 
 static const struct change_column ledger[] = {BUCKET, RESOLUTION, NODE, LEDGER_COLUMNS(COUNT_OF)};
@@ -92,7 +94,9 @@ static const struct change_column spans[] = {
         TIME_OF(off_cpu){"async", CHANGE_SMALL, "s.async"},
     {"outcome", CHANGE_NAME,
      "CASE s.outcome WHEN 0 THEN 'ok' WHEN 1 THEN 'error' WHEN 2 THEN 'open' ELSE 'unknown' END"},
-    {"caller", CHANGE_OPTIONAL, "s.caller"}};
+    {"caller", CHANGE_OPTIONAL, "s.caller"},
+    {"measured", CHANGE_SMALL, "s.measured"},
+    SPLIT_OF(run_queue)};
 
 _Static_assert(sizeof tiers / sizeof *tiers <= CHANGE_COLUMNS &&
                    sizeof ledger / sizeof *ledger <= CHANGE_COLUMNS,

@@ -36,7 +36,8 @@ chmod 600 "$password_file"
 # Columns of each table that are the same words there and here, but for the names that are ids here. {table} {columns} {from here}
 names="JOIN node_names AS n ON n.id = s.node_id"
 identities="JOIN identity_names AS i ON i.id = s.identity_id" tiers="JOIN tier_names AS t ON t.id = s.tier_id"
-sums="s.total_ns, s.self_ns, s.async_ns, s.wait_ns, s.waiting_ns, s.duration_ns, s.min_ns, s.max_ns"
+sums="s.total_ns, s.self_ns, s.async_ns, s.wait_ns, s.waiting_ns, s.duration_ns, s.min_ns, s.max_ns,
+  s.measured_ns, s.mailbox_ns, s.run_queue_ns"
 ledger_columns=$("$kprof" export --schema --old | sed -n '/\.ledger (/,/collector/s/^ *\([a-z_]*\) UInt64,$/s.\1/p' | paste -sd, )
 here() { # here TABLE: its rows, tab separated
   case $1 in
@@ -50,7 +51,7 @@ here() { # here TABLE: its rows, tab separated
     slow_requests) echo "SELECT s.bucket_start, n.name, i.name, s.id, s.begin_ns, s.duration_ns, s.spans, s.kept_spans, s.label,
       s.uncovered_ns, s.parallel_ns FROM kept_requests AS s $names $identities" ;;
     slow_spans) echo "SELECT r.bucket_start, s.request_id, s.span, s.parent, s.pid, t.name, s.start_ns, s.duration_ns, s.self_ns, s.wait_ns,
-      s.waiting_ns, s.async, s.caller FROM kept_spans AS s JOIN kept_requests AS r ON r.id = s.request_id $tiers" ;;
+      s.waiting_ns, s.async, s.caller, s.measured, s.run_queue_ns FROM kept_spans AS s JOIN kept_requests AS r ON r.id = s.request_id $tiers" ;;
   esac
 }
 there() { # there TABLE: the same columns, as the engine has them
@@ -64,7 +65,7 @@ there() { # there TABLE: the same columns, as the engine has them
     slow_requests) echo "toUInt32(bucket_start), node, identity, id, begin_ns, duration_ns, spans, kept_spans, toInt64(label),
       uncovered_ns, parallel_ns" ;;
     slow_spans) echo "toUInt32(bucket_start), request_id, span, parent, pid, name, start_ns, duration_ns, self_ns, wait_ns, waiting_ns,
-      async, caller" ;;
+      async, caller, measured, run_queue_ns" ;;
   esac
 }
 tables=(tier_stats path_stats ledger tier_costs slow_requests slow_spans)

@@ -291,16 +291,18 @@ static void rows_are_read(void **state) {
         ->messages = 4;
     fixture_write(batch);
     const struct change fine = {NOON, 10, 1, 0}, minute = {NOON, 60, 1, 0}, kept = {NOON, 0, 1, 0};
-    expect_rows(CHANGE_TIERS, &fine,
-                "bucket_start=1763640000 resolution_s=10 node=shop@host identity=create tier=db "
-                "requests=1 calls=1 total_ns=1000 self_ns=500 duration_ns=1000 square_ns=1e+06 "
-                "min_ns=1000 max_ns=1000 \n"
-                "bucket_start=1763640000 resolution_s=10 node=shop@host identity=_total tier=db "
-                "requests=1 calls=1 total_ns=1000 self_ns=500 duration_ns=1000 square_ns=1e+06 "
-                "min_ns=1000 max_ns=1000 \n");
+    expect_rows(
+        CHANGE_TIERS, &fine,
+        "bucket_start=1763640000 resolution_s=10 node=shop@host identity=create tier=db "
+        "requests=1 calls=1 total_ns=1000 self_ns=500 mailbox_ns=- run_queue_ns=- duration_ns=1000 square_ns=1e+06 "
+        "min_ns=1000 max_ns=1000 \n"
+        "bucket_start=1763640000 resolution_s=10 node=shop@host identity=_total tier=db "
+        "requests=1 calls=1 total_ns=1000 self_ns=500 mailbox_ns=- run_queue_ns=- duration_ns=1000 square_ns=1e+06 "
+        "min_ns=1000 max_ns=1000 \n");
     expect_rows(CHANGE_PATHS, &fine,
                 "bucket_start=1763640000 resolution_s=10 node=shop@host identity=create "
-                "path=http > db calls=1 total_ns=500 self_ns=250 duration_ns=500 min_ns=500 "
+                "path=http > db calls=1 total_ns=500 self_ns=250 "
+                "mailbox_ns=- run_queue_ns=- duration_ns=500 min_ns=500 "
                 "max_ns=500 \n");
     expect_rows(CHANGE_LEDGER, &minute,
                 "bucket_start=1763640000 resolution_s=60 node=shop@host requests_complete=7 "
@@ -313,9 +315,9 @@ static void rows_are_read(void **state) {
                 "kept_spans=2 origin= label=- \n");
     expect_rows(CHANGE_SPANS, &kept,
                 "bucket_start=1763640000 node=shop@host request_id=1 parent=- pid=<0.100.0> "
-                "name=http duration_ns=5000 self_ns=10 outcome=ok caller=- \n"
+                "name=http duration_ns=5000 self_ns=10 outcome=ok caller=- run_queue_ns=- \n"
                 "bucket_start=1763640000 node=shop@host request_id=1 span=1 pid=<0.101.0> name=db "
-                "start_ns=10 duration_ns=4990 self_ns=10 outcome=ok caller=- \n");
+                "start_ns=10 duration_ns=4990 self_ns=10 outcome=ok caller=- run_queue_ns=- \n");
     expect_rows(CHANGE_REQUESTS, &fine, "");
 }
 
