@@ -507,6 +507,7 @@ static int start_export(struct collector *c) {
                                            .name = o->export_as              ? o->export_as
                                                    : export_name_valid(name) ? name
                                                                              : "unnamed",
+                                           .cluster = o->export_cluster,
                                            .database = o->db};
     c->exporter = exporter_start(&options, c->writer, why);
     c->tools.exporter = c->page.exporter = c->exporter;

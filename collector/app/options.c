@@ -46,6 +46,8 @@ static const char HELP[] =
     "  --export-ca FILE         the engine's certificate is from the authorities in FILE, not\n"
     "                           from the system's\n"
     "  --export-as NAME         this collector's name in all rows (default: the host's)\n"
+    "  --export-label cluster=NAME  the cluster that its nodes are of: kprof report --from-cluster\n"
+    "                           and the page can ask for that alone\n"
     "  --bucket SECONDS         length of the finest statistics, a divisor of an hour (default\n"
     "                           10)\n"
     "  --flush SECONDS          how often statistics are written (default 1)\n"
@@ -142,6 +144,7 @@ enum {
     EXPORT_PASSWORD_FILE,
     EXPORT_CA,
     EXPORT_AS,
+    EXPORT_LABEL,
     VERSION,
     HELP_WANTED
 };
@@ -169,6 +172,7 @@ static const struct option longs[] = {
     {"export-password-file", required_argument, NULL, EXPORT_PASSWORD_FILE},
     {"export-ca", required_argument, NULL, EXPORT_CA},
     {"export-as", required_argument, NULL, EXPORT_AS},
+    {"export-label", required_argument, NULL, EXPORT_LABEL},
     {"version", no_argument, NULL, VERSION},
     {"help", no_argument, NULL, HELP_WANTED},
     {NULL, 0, NULL, 0}};
@@ -184,6 +188,16 @@ static int parse_bucket(const char *text, int64_t *seconds) {
     }
     *seconds = ns / S;
     return status;
+}
+
+// There is one label.
+static int parse_label(const char *text, const char **cluster) {
+    static const char key[] = "cluster=";
+    bool ok = strncmp(text, key, sizeof key - 1) == 0 && export_name_valid(text + sizeof key - 1);
+    *cluster = ok ? text + sizeof key - 1 : NULL;
+    return ok ? -1
+              : usage("--export-label %s: want cluster=NAME, of 1 to %d bytes of printable text",
+                      text, EXPORT_NAME_BYTES - 1);
 }
 
 static int parse_threads(const char *text, uint32_t *threads) {
@@ -262,6 +276,8 @@ static int take(struct collector_options *out, int option, const char *text, boo
     case EXPORT_AS:
         out->export_as = text;
         break;
+    case EXPORT_LABEL:
+        return parse_label(text, &out->export_cluster);
     }
     return -1;
 }
@@ -269,7 +285,7 @@ static int take(struct collector_options *out, int option, const char *text, boo
 static int check_export(const struct collector_options *o) {
     char why[EXPORT_WHY_BYTES];
     if (!o->export_to || strcmp(o->export_to, COLLECTOR_EXPORT_NONE) == 0) {
-        return o->export_password_file || o->export_ca || o->export_as
+        return o->export_password_file || o->export_ca || o->export_as || o->export_cluster
                    ? usage("--export clickhouse[s]://[USER@]HOST[:PORT]/DATABASE is missing")
                    : -1;
     }

@@ -36,6 +36,7 @@ struct collector_options {
     const char *export_password_file; // NULL: none
     const char *export_ca;            // NULL: the system's authorities
     const char *export_as;            // NULL: the host's name
+    const char *export_cluster;       // NULL: none
 };
 
 // Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with

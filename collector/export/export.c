@@ -32,7 +32,7 @@ enum {
 struct exporter {
     struct target target;
     char to[TARGET_TEXT_BYTES];
-    char name[EXPORT_NAME_BYTES];
+    char name[EXPORT_NAME_BYTES], cluster[EXPORT_NAME_BYTES];
     char database[PATH_BYTES];
     struct writer *writer;
     struct http *http;
@@ -47,6 +47,7 @@ struct exporter {
     struct batch batch;
     struct change_backlog backlog;
     uint64_t instance;        // of this process
+    int64_t began_s;          // when it began
     bool ready;               // the tables are there
     bool told;                // that they are, in the log
     bool ending;              // all that is there is sent, due or not
@@ -159,8 +160,12 @@ static void count_backlog(struct exporter *e) {
 // Tells that we are there, and whether another one of our name is: one that was seen since this
 // process began, as who was there before it may have been ourselves.
 static bool beat(struct exporter *e) {
-    const struct statement_self self = {e->target.database, e->name, (uint64_t)e->batch.database_id,
-                                        e->instance};
+    const struct statement_self self = {.database = e->target.database,
+                                        .collector = e->name,
+                                        .database_id = (uint64_t)e->batch.database_id,
+                                        .instance = e->instance,
+                                        .cluster = e->cluster,
+                                        .began_s = e->began_s};
     int64_t twin_s = 0;
     if (monotonic_s() < e->beat_at || self.database_id == 0) { // nothing was ever to be sent
         return true;
@@ -387,6 +392,8 @@ static struct exporter *make(const struct export_options *o, const struct target
     target_text(target, e->to);
     snprintf(e->status.to, sizeof e->status.to, "%.*s", EXPORT_WHY_BYTES - 1, e->to);
     snprintf(e->name, sizeof e->name, "%s", o->name);
+    snprintf(e->cluster, sizeof e->cluster, "%s", o->cluster ? o->cluster : "");
+    e->began_s = wall_s();
     snprintf(e->database, sizeof e->database, "%s", o->database);
     batch_init(&e->batch, e->name);
     e->http = http_new(&http);

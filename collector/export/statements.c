@@ -78,11 +78,14 @@ static void create_collectors(const char *database, bool old, struct buffer *out
                   "    collector String,\n"
                   "    database_id UInt64,\n"
                   "    instance UInt64,\n"
+                  "    cluster %s,\n"
+                  "    began DateTime('UTC'),\n"
                   "    version String,\n"
                   "    seen DateTime('UTC')\n"
                   ") ENGINE = ReplacingMergeTree(seen)\n"
                   "ORDER BY (collector, database_id, instance)%s",
-                  database, old ? "" : "\nTTL seen + toIntervalDay(730)");
+                  database, type_of(CHANGE_NAME, old),
+                  old ? "" : "\nTTL seen + toIntervalDay(730)");
 }
 
 void statement_create(const char *database, int table, bool old, struct buffer *out) {
@@ -139,11 +142,13 @@ void statement_insert(const char *database, enum change_table table, struct buff
 void statement_beat(const struct statement_self *self, struct buffer *out) {
     buffer_printf(out,
                   "INSERT INTO %s." STATEMENT_COLLECTORS
-                  " (collector, database_id, instance, version, seen) SELECT ",
+                  " (collector, database_id, instance, cluster, began, version, seen) SELECT ",
                   self->database);
     statement_quote(self->collector, out);
-    buffer_printf(out, ", toUInt64(%llu), toUInt64(%llu), '" KPROF_VERSION "', now()",
-                  (unsigned long long)self->database_id, (unsigned long long)self->instance);
+    buffer_printf(out, ", toUInt64(%llu), toUInt64(%llu), ", (unsigned long long)self->database_id,
+                  (unsigned long long)self->instance);
+    statement_quote(self->cluster, out);
+    buffer_printf(out, ", toDateTime(%lld), '" KPROF_VERSION "', now()", (long long)self->began_s);
 }
 
 void statement_twins(const struct statement_self *self, struct buffer *out) {

@@ -32,6 +32,8 @@ struct statement_self {
     const char *collector; // its name
     uint64_t database_id;  // of the file
     uint64_t instance;     // of the running process
+    const char *cluster;   // that it is of; "": none
+    int64_t began_s;       // when the process began, seconds since 1970 UTC
 };
 // That a collector is there. At the engine's time.
 void statement_beat(const struct statement_self *self, struct buffer *out);

@@ -19,6 +19,7 @@ struct export_options {
     const char *password; // NULL: none
     const char *ca;       // file of authorities; NULL: the system's
     const char *name;     // of this collector, in all rows; EXPORT_NAME_BYTES with its end at most
+    const char *cluster;  // that this collector's nodes are of, bounded likewise; NULL: none
     const char *database; // path of the file that the writer writes
 };
 

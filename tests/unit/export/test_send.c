@@ -335,7 +335,7 @@ static void set_up(void **state) {
 
 static void signs_of_life(void **state) {
     (void)state;
-    const struct statement_self self = {"kprof", "it's one", 1, 2};
+    const struct statement_self self = {"kprof", "it's one", 1, 2, "", 3};
     int64_t twin_s = 0;
     assert_true(sender_beat(&sender, &self, &twin_s));
     assert_int_equal(twin_s, NOON);
