@@ -24,6 +24,7 @@ awk -v rooms="directory message requests stats profile" '
         cut_from["net/internal"] = "net/server"
         cut_from["net/sessions"] = "net/session"
         cut_from["store/internal"] = cut_from["store/query"] = "store/store"
+        cut_from["store/mirror"] = cut_from["store/changes"] = "store/store" # whose tables they have
         for (n = split(rooms, list, " "); n > 0; n--) order[list[n]] = n
     }
     FNR == 1 { folder = folder_of(FILENAME); part = part_of(FILENAME) }

@@ -12,9 +12,15 @@
 #include <strings.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/limits.h"
 
-enum { URL_BYTES = 8192, HEADER_BYTES = LIMIT_EXPORT_PASSWORD_BYTES + 64, CONNECT_SECONDS = 10 };
+enum {
+    STATUS_OK = 200,
+    URL_BYTES = 8192,
+    HEADER_BYTES = LIMIT_EXPORT_PASSWORD_BYTES + 64,
+    CONNECT_SECONDS = 10
+};
 
 struct http {
     CURL *easy;
@@ -25,6 +31,8 @@ struct http {
     struct buffer url;
     uint8_t body[LIMIT_EXPORT_ANSWER_BYTES]; // of the answer
     size_t body_len, head_len;
+    const struct http_question *asked;
+    size_t taken; // by the question's own function
     uint32_t exception;
     bool cut, head_cut;
     atomic_bool stopped;
@@ -32,8 +40,23 @@ struct http {
 
 // -- what comes -----------------------------------------------------------------------------------
 
+// What a question takes by itself: 0 ends the transfer.
+static size_t hand_over(struct http *h, const char *data, size_t len) {
+    h->cut = len > h->asked->most - h->taken;
+    if (h->cut || !h->asked->take(h->asked->to, slice_of(data, len))) {
+        return 0;
+    }
+    h->taken += len;
+    return len;
+}
+
 static size_t take_body(char *data, size_t one, size_t n, void *context) {
     struct http *h = context;
+    long status = 0;
+    curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (h->asked->take && status == STATUS_OK && h->exception == 0) {
+        return hand_over(h, data, one * n);
+    }
     size_t room = sizeof h->body - h->body_len;
     size_t taken = one * n < room ? one * n : room;
     memcpy(h->body + h->body_len, data, taken);
@@ -93,7 +116,6 @@ static void set_options(struct http *h, const struct http_options *o) {
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)LIMIT_EXPORT_ANSWER_SECONDS);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "kprof-collector/" KPROF_VERSION);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, h->error);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
@@ -206,8 +228,17 @@ static CURLcode perform(struct http *h) {
     return result;
 }
 
+// Milliseconds that it may take.
+static long patience(const struct http_question *q) {
+    enum { MS = 1000, NS = 1000000 };
+    int64_t most = (int64_t)LIMIT_EXPORT_ANSWER_SECONDS * MS;
+    int64_t left = q->deadline_ns ? (q->deadline_ns - clock_monotonic()) / NS : most;
+    return left < 1 ? 1 : (long)(left < most ? left : most);
+}
+
 bool http_ask(struct http *h, const struct http_question *q, struct answer *out, char *why) {
-    h->body_len = h->head_len = h->exception = 0;
+    h->asked = q;
+    h->body_len = h->head_len = h->taken = h->exception = 0;
     h->cut = h->head_cut = false;
     h->error[0] = 0;
     if (!make_url(h, q)) {
@@ -216,6 +247,7 @@ bool http_ask(struct http *h, const struct http_question *q, struct answer *out,
     }
     curl_easy_setopt(h->easy, CURLOPT_URL, (const char *)h->url.data);
     curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, q->packed ? h->packed : h->heads);
+    curl_easy_setopt(h->easy, CURLOPT_TIMEOUT_MS, patience(q));
     curl_easy_setopt(h->easy, CURLOPT_POSTFIELDSIZE, (long)q->body.len);
     curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS,
                      q->body.len > 0 ? (const char *)q->body.data : "");

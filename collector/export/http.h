@@ -26,6 +26,12 @@ struct http_question {
     const char *setting; // "name=value" for the engine; NULL: none
     struct slice body;
     bool packed; // the body is of gzip
+    // Takes a body of success as it comes, `most` bytes of it: then the answer has none. False ends
+    // it. NULL: the answer has its first LIMIT_EXPORT_ANSWER_BYTES.
+    bool (*take)(void *to, struct slice bytes);
+    void *to;
+    size_t most;
+    int64_t deadline_ns; // monotonic; 0: LIMIT_EXPORT_ANSWER_SECONDS from now
 };
 
 // Asks, and waits for the answer, which is valid until the next call. False when there was none, or

@@ -53,6 +53,11 @@ static struct reader_job *pop(struct jobs *jobs) {
 static struct store *connected(const struct reader *r, struct connection *c,
                                struct reader_job *job) {
     struct stat now;
+    if (!r->options.path) {
+        return c->store || r->options.open(r->options.from, &c->store, job->error) == STORE_OK
+                   ? c->store
+                   : NULL;
+    }
     bool there = stat(r->options.path, &now) == 0;
     if (c->store && there && now.st_dev == c->file.st_dev && now.st_ino == c->file.st_ino) {
         return c->store;

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/time_math.h"
+#include "store/mirror.h"
 #include "store/query.h"
 #include "store/store.h"
 
@@ -91,6 +92,8 @@ struct store {
     int64_t page_bytes;
 
     int64_t deadline_ns; // of a reader: see store_set_deadline
+
+    struct mirror *mirror; // NULL: its rows are in a file
 
     bool follow;       // see store_follow
     struct map marked; // the buckets and nodes marked in this transaction; no slots: never used
@@ -209,30 +212,20 @@ void store_expire_marks(struct store *s, int64_t now_s, int64_t (*keep_s)(uint32
 
 // -- query_pieces.c: which rows answer a question about a stretch of time -------------------------
 
-// A resolution, and the first and the last bucket that it has.
-struct extent {
-    uint32_t resolution_s;
-    int64_t first_s, last_s; // their starts
-};
-
 // Every resolution of a file, finest first.
 enum { EXTENTS = 32 }; // three for every --bucket it was ever written with
 struct extents {
     struct extent all[EXTENTS];
     int count;
 };
-void query_extents(struct store *s, struct extents *out);
+// False on failure, and there are none then.
+bool query_extents(struct store *s, struct extents *out);
 // The time that there is anything of, as finely as it is kept. False, and nothing told: none.
 bool extents_time(const struct extents *of, int64_t *first_s, int64_t *last_s);
 // The finest resolution that reaches as far as every other within a time, 0 without any. When none
 // does (written with lengths of buckets that do not divide each other) the one that covers most.
 uint32_t extents_resolution(const struct extents *of, const struct query *q);
 
-// Rows of one resolution, from `from` until `until`, both starts of buckets.
-struct piece {
-    uint32_t resolution_s;
-    int64_t from_s, until_s;
-};
 enum { PIECES = 256 };
 struct pieces {
     struct store *store;
@@ -258,6 +251,10 @@ bool query_pieces(struct store *s, const struct query *q, uint32_t *resolution_s
     "resolution_s = resolution AND bucket_start >= from_s AND bucket_start < until_s AND "         \
     "(?1 IS NULL OR node_id IN (SELECT id FROM node_names WHERE " QUERY_AMONG("name", "?1") "))"
 sqlite3_stmt *pieces_prepare(const struct pieces *p, const char *sql, const struct query *q);
+// In a mirror: fetches rows of a table in that time, for a query's nodes and identities.
+enum { PIECES_BUCKETS = 1, PIECES_COUNTS = 2 }; // each bucket by itself; with histograms
+bool pieces_fetch(const struct pieces *p, const struct query *q, enum change_table table,
+                  const char *tier, int how);
 // The coarsest resolution taken at the start of a bucket; 0: none.
 uint32_t pieces_resolution_at(const struct pieces *p, int64_t bucket);
 // Widens the time that an answer covers by rows from `from` until `until`: what a long bucket has
@@ -268,8 +265,8 @@ void pieces_cover(const struct pieces *p, int64_t from, int64_t until, int64_t *
 // -- query.c: what the readers' queries share -----------------------------------------------------
 
 // The one resolution to take for a query (extents_resolution); 0: there is no data at all. Within a
-// transaction.
-uint32_t query_resolution(struct store *s, const struct query *q);
+// transaction. False on failure.
+bool query_resolution(struct store *s, const struct query *q, uint32_t *resolution_s);
 // Prepares a statement with ?1 the resolution, ?2 and ?3 the first and past-the-last bucket, ?4 the
 // nodes or NULL; NULL on failure.
 sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s,
@@ -282,6 +279,22 @@ bool query_rows_of(struct store *s, const char *what, int64_t id, const char *sq
 bool query_no_memory(struct store *s);
 // The same where a histogram could not be read.
 bool query_malformed(struct store *s);
+
+// -- mirror.c: rows that are not in a file
+// ---------------------------------------------------------
+
+// Fetches rows into it, behind those that are there. Both do nothing for a file. False on failure.
+bool mirror_fill(struct store *s, struct mirror_ask *ask);
+// Forgets all rows: with each question.
+bool mirror_empty(struct store *s);
+bool mirror_extents(struct store *s, struct extent *out, int most, int *count);
+bool mirror_names(struct store *s, bool tiers, void (*each)(void *arg, const char *name),
+                  void *arg);
+void mirror_free(struct mirror *m); // NULL is allowed
+// The nodes for statements: in a mirror only their rows are there.
+static inline const char *mirror_node(const struct store *s, const char *node) {
+    return s->mirror ? NULL : node;
+}
 
 // -- store.c --------------------------------------------------------------------------------------
 

@@ -10,10 +10,11 @@
 
 // -- one resolution -------------------------------------------------------------------------------
 
-uint32_t query_resolution(struct store *s, const struct query *q) {
+bool query_resolution(struct store *s, const struct query *q, uint32_t *resolution_s) {
     struct extents of;
-    query_extents(s, &of);
-    return extents_resolution(&of, q);
+    bool ok = query_extents(s, &of);
+    *resolution_s = ok ? extents_resolution(&of, q) : 0;
+    return ok;
 }
 
 sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolution_s,
@@ -27,7 +28,8 @@ sqlite3_stmt *query_prepare(struct store *s, const char *sql, uint32_t resolutio
     sqlite3_bind_int64(statement, 2,
                        q->from_s == INT64_MIN ? INT64_MIN : floor_to(q->from_s, resolution_s));
     sqlite3_bind_int64(statement, 3, q->until_s);
-    sqlite3_bind_text(statement, 4, q->node, -1, SQLITE_STATIC); // NULL binds NULL
+    // NULL binds NULL
+    sqlite3_bind_text(statement, 4, mirror_node(s, q->node), -1, SQLITE_STATIC);
     return statement;
 }
 
@@ -274,6 +276,15 @@ static bool find_since(struct store *s, sqlite3_stmt *row, uint32_t resolution_s
     return true;
 }
 
+static bool fetch_ledger(struct store *s, const struct query *q, const struct piece *piece) {
+    struct mirror_ask ask = {.table = CHANGE_LEDGER,
+                             .node = q->node,
+                             .pieces = piece,
+                             .piece_count = 1,
+                             .each_bucket = true};
+    return mirror_fill(s, &ask);
+}
+
 // Tells since when of those columns that say the start of a bucket in which finer rows say more.
 // Of each length of buckets the first one counts, of these the latest: it is the finest one's.
 static bool refine_bucket(struct store *s, const struct query *q, const struct extents *of,
@@ -291,12 +302,14 @@ static bool refine_bucket(struct store *s, const struct query *q, const struct e
             -1, &row, NULL) != SQLITE_OK) {
         return store_fail(s, "query the ledger");
     }
-    sqlite3_bind_text(row, 1, q->node, -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, 1, mirror_node(s, q->node), -1, SQLITE_STATIC);
     sqlite3_bind_int64(row, 3, bucket);
     sqlite3_bind_int64(row, 4, time_add(bucket, resolution_s));
     for (int i = 0; ok && i < of->count; i++) {
         uint32_t finer = of->all[i].resolution_s;
-        ok = finer > resolution_s || resolution_s % finer != 0 || find_since(s, row, finer, latest);
+        ok = finer > resolution_s || resolution_s % finer != 0 ||
+             (fetch_ledger(s, q, &(struct piece){finer, bucket, time_add(bucket, resolution_s)}) &&
+              find_since(s, row, finer, latest));
     }
     for (int i = 0; ok && i < LEDGER_COUNT; i++) {
         since[i] = since[i] == bucket && latest[i] != 0 ? latest[i] : since[i];
@@ -449,7 +462,10 @@ static bool several(const struct query *q) {
 
 static bool read_sums(struct store *s, const struct query *q, const struct pieces *pieces,
                       void *out) {
-    return add_rows(s, q, pieces, out) && add_ledger(s, q, pieces, out) &&
+    return pieces_fetch(pieces, q, CHANGE_TIERS, NULL, PIECES_COUNTS) &&
+           pieces_fetch(pieces, q, CHANGE_LEDGER, NULL, PIECES_BUCKETS) &&
+           pieces_fetch(pieces, q, CHANGE_COSTS, NULL, 0) && //
+           add_rows(s, q, pieces, out) && add_ledger(s, q, pieces, out) &&
            add_stale(s, q, pieces, out) && (!several(q) || add_together(s, out));
 }
 
@@ -483,8 +499,7 @@ double query_stddev(const struct query_row *row) {
 
 bool query_extent(struct store *s, int64_t *first_s, int64_t *last_s) {
     struct extents of;
-    query_extents(s, &of);
-    return extents_time(&of, first_s, last_s);
+    return query_extents(s, &of) && extents_time(&of, first_s, last_s);
 }
 
 // Each name of a table of names, in an order.
@@ -503,10 +518,13 @@ static bool each_name(struct store *s, const char *sql, void (*each)(void *arg, 
 }
 
 bool query_nodes(struct store *s, void (*each)(void *arg, const char *node), void *arg) {
-    return each_name(s, "SELECT name FROM node_names ORDER BY name", each, arg);
+    return s->mirror ? mirror_names(s, false, each, arg)
+                     : each_name(s, "SELECT name FROM node_names ORDER BY name", each, arg);
 }
 
 bool query_tiers(struct store *s, void (*each)(void *arg, const char *tier), void *arg) {
-    return each_name(s, "SELECT name FROM tier_names WHERE name <> '_total' ORDER BY id", each,
-                     arg);
+    return s->mirror
+               ? mirror_names(s, true, each, arg)
+               : each_name(s, "SELECT name FROM tier_names WHERE name <> '_total' ORDER BY id",
+                           each, arg);
 }

@@ -84,7 +84,12 @@ static bool add_stream(struct store *s, const struct query *q, const struct piec
 
 static bool read_costs(struct store *s, const struct query *q, const struct pieces *pieces,
                        void *out) {
-    return add_tiers(s, q, pieces, out) && add_stream(s, q, pieces, out);
+    struct query calls = *q;
+    calls.identity = "_total";
+    return pieces_fetch(pieces, &calls, CHANGE_TIERS, NULL, 0) &&
+           pieces_fetch(pieces, q, CHANGE_COSTS, NULL, PIECES_BUCKETS) &&
+           pieces_fetch(pieces, q, CHANGE_LEDGER, NULL, PIECES_BUCKETS) &&
+           add_tiers(s, q, pieces, out) && add_stream(s, q, pieces, out);
 }
 
 bool query_costs(struct store *s, const struct query *q, struct costs *out) {

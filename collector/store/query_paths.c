@@ -89,7 +89,12 @@ static bool add_requests(struct store *s, const struct query *q, const struct pi
 
 static bool read_paths(struct store *s, const struct query *q, const struct pieces *pieces,
                        void *out) {
-    return add_paths(s, q, pieces, out) && add_requests(s, q, pieces, out);
+    // of the requests only how many, and when
+    struct query requests = *q;
+    requests.identity = q->identity ? q->identity : "_total";
+    return pieces_fetch(pieces, q, CHANGE_PATHS, NULL, 0) &&
+           pieces_fetch(pieces, &requests, CHANGE_TIERS, "_total", PIECES_BUCKETS) &&
+           add_paths(s, q, pieces, out) && add_requests(s, q, pieces, out);
 }
 
 bool query_paths(struct store *s, const struct query *q, struct path_list *out) {

@@ -50,12 +50,16 @@ static const struct extent *above(const struct extents *of, const struct extent 
     return NULL;
 }
 
-void query_extents(struct store *s, struct extents *out) {
+bool query_extents(struct store *s, struct extents *out) {
     out->count = 0;
+    if (s->mirror) {
+        return mirror_extents(s, out->all, EXTENTS, &out->count);
+    }
     for (uint32_t r = next_resolution(s, 0); r != 0 && out->count < EXTENTS;
          r = next_resolution(s, r)) {
         out->all[out->count++] = (struct extent){r, edge(s, "min", r, 0), edge(s, "max", r, 0)};
     }
+    return true;
 }
 
 bool extents_time(const struct extents *of, int64_t *first_s, int64_t *last_s) {
@@ -117,9 +121,23 @@ static void add_piece(struct pieces *p, uint32_t resolution_s, int64_t from, int
 
 #define PLUS_TOTAL(column) " + total(" #column ")"
 
+// In a mirror: fetches what is weighed.
+static bool fetch_weights(struct store *s, const struct piece *piece) {
+    struct mirror_ask ask = {.table = CHANGE_TIERS, .pieces = piece, .piece_count = 1};
+    if (!mirror_empty(s) || !mirror_fill(s, &ask)) {
+        return false;
+    }
+    ask.table = CHANGE_LEDGER;
+    return mirror_fill(s, &ask);
+}
+
 // All that the rows of a stretch of time count, in one number, to be compared.
 static double weight(struct pieces *p, uint32_t resolution_s, int64_t from, int64_t until) {
     sqlite3_stmt *statement = NULL;
+    if (!fetch_weights(p->store, &(struct piece){resolution_s, from, until})) {
+        p->failed = true;
+        return 0;
+    }
     if (sqlite3_prepare_v2(
             p->store->db,
             "SELECT (SELECT total(calls) FROM stat_rows WHERE resolution_s = ?1 AND "
@@ -205,13 +223,13 @@ static void take(struct pieces *p, const struct extent *e, int64_t from, int64_t
 
 static bool choose(struct store *s, const struct query *q, struct pieces *out) {
     *out = (struct pieces){.store = s};
-    query_extents(s, &out->of);
+    out->failed = !query_extents(s, &out->of);
     for (int i = 0; i < out->of.count; i++) {
         if (!above(&out->of, &out->of.all[i])) {
             take(out, &out->of.all[i], q->from_s, q->until_s);
         }
     }
-    return !out->failed;
+    return !out->failed && mirror_empty(s);
 }
 
 bool query_pieces(struct store *s, const struct query *q, uint32_t *resolution_s,
@@ -227,6 +245,20 @@ bool query_pieces(struct store *s, const struct query *q, uint32_t *resolution_s
     ok = ok && (pieces.count == 0 || read(s, q, &pieces, out));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;
+}
+
+bool pieces_fetch(const struct pieces *p, const struct query *q, enum change_table table,
+                  const char *tier, int how) {
+    struct mirror_ask ask = {.table = table,
+                             .node = q->node,
+                             .identity = q->identity,
+                             .tier = tier,
+                             .pieces = p->list,
+                             .piece_count = p->count,
+                             .each_bucket = how & PIECES_BUCKETS,
+                             .counts = how & PIECES_COUNTS,
+                             .counts_of = q->quantiles_of};
+    return mirror_fill(p->store, &ask);
 }
 
 uint32_t pieces_resolution_at(const struct pieces *p, int64_t bucket) {
@@ -268,7 +300,8 @@ sqlite3_stmt *pieces_prepare(const struct pieces *p, const char *sql, const stru
                                   NULL) != SQLITE_OK) {
         store_fail(s, "query");
     } else {
-        sqlite3_bind_text(statement, 1, q->node, -1, SQLITE_STATIC); // NULL binds NULL
+        // NULL binds NULL
+        sqlite3_bind_text(statement, 1, mirror_node(s, q->node), -1, SQLITE_STATIC);
     }
     buffer_free(&text);
     return statement;

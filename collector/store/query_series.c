@@ -42,13 +42,38 @@ static const char ledger_sql[] = "SELECT bucket_start" LEDGER_COLUMNS(
                     "name", "?4") "))";
 
 // The coarsest rows that are as fine as the step, but not finer than what reaches far enough.
-static uint32_t choose(struct store *s, const struct series_filter *filter, const struct query *q) {
-    uint32_t chosen = query_resolution(s, q);
-    for (uint32_t r = chosen; r != 0 && r <= filter->step_s;
-         r = store_next_resolution(s, "stat_rows", r)) {
-        chosen = r;
+static bool choose(struct store *s, const struct series_filter *filter, const struct query *q,
+                   uint32_t *chosen) {
+    struct extents of;
+    if (!query_extents(s, &of)) {
+        return false;
     }
-    return chosen;
+    *chosen = extents_resolution(&of, q);
+    for (int i = 0; i < of.count; i++) {
+        uint32_t r = of.all[i].resolution_s;
+        *chosen = r > *chosen && r <= filter->step_s ? r : *chosen;
+    }
+    return true;
+}
+
+// In a mirror: fetches the rows.
+static bool fetch(struct store *s, const struct series_filter *filter, const struct query *q,
+                  const struct series *out) {
+    int64_t r = out->resolution_s;
+    const struct piece piece = {out->resolution_s, floor_to(q->from_s, r), q->until_s};
+    struct mirror_ask ask = {.table = CHANGE_TIERS,
+                             .node = filter->node,
+                             .identity = filter->identity,
+                             .pieces = &piece,
+                             .piece_count = 1,
+                             .each_bucket = true,
+                             .counts = true,
+                             .counts_of = "_total"};
+    if (!mirror_empty(s) || !mirror_fill(s, &ask)) {
+        return false;
+    }
+    ask.table = CHANGE_LEDGER;
+    return mirror_fill(s, &ask);
 }
 
 static bool make_steps(struct store *s, const struct series_filter *filter, struct series *out) {
@@ -172,12 +197,12 @@ bool query_series(struct store *s, const struct series_filter *filter, struct se
     if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return store_fail(s, "query");
     }
-    out->resolution_s = choose(s, filter, &q);
-    bool ok = out->resolution_s == 0 || make_steps(s, filter, out);
+    bool ok = choose(s, filter, &q, &out->resolution_s) &&
+              (out->resolution_s == 0 || make_steps(s, filter, out));
     if (ok && out->resolution_s != 0) {
         q.from_s = out->first_s; // whole steps
         q.until_s = time_add(out->first_s, out->count * out->step_s);
-        ok = add_rows(s, filter, &q, out) && add_ledger(s, &q, out);
+        ok = fetch(s, filter, &q, out) && add_rows(s, filter, &q, out) && add_ledger(s, &q, out);
     }
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;

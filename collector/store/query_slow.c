@@ -88,6 +88,17 @@ bool query_slow_list(struct store *s, const struct slow_filter *filter, struct s
     int rc = SQLITE_ERROR;
     sqlite3_stmt *requests;
     *out = (struct slow_list){0};
+    struct mirror_ask ask = {.table = CHANGE_REQUESTS,
+                             .node = filter->node,
+                             .identity = filter->identity,
+                             .requests = MIRROR_LONGEST,
+                             .from_ns = time_of_seconds(filter->from_s),
+                             .until_ns = time_of_seconds(filter->until_s),
+                             .failed = filter->failed,
+                             .most = filter->most};
+    if (!mirror_empty(s) || !mirror_fill(s, &ask)) {
+        return false;
+    }
     if (sqlite3_prepare_v2(
             s->db,
             REQUESTS "WHERE begin_ns >= ?1 AND begin_ns < ?2 AND (?3 IS NULL OR " QUERY_AMONG(
@@ -264,6 +275,21 @@ static bool add_parts(struct store *s, int64_t id, struct slow_spans *out) {
     return ok;
 }
 
+// In a mirror: fetches the request, its parts, and its spans.
+static bool fetch(struct store *s, int64_t id) {
+    struct mirror_ask ask = {.table = CHANGE_REQUESTS, .requests = MIRROR_ONE, .id = id};
+    if (!mirror_empty(s) || !mirror_fill(s, &ask)) {
+        return false;
+    }
+    ask.requests = MIRROR_PARTS;
+    if (!mirror_fill(s, &ask)) {
+        return false;
+    }
+    ask.requests = MIRROR_ONE;
+    ask.table = CHANGE_SPANS;
+    return mirror_fill(s, &ask);
+}
+
 bool query_slow_spans(struct store *s, int64_t id, bool *found, struct slow_spans *out) {
     *out = (struct slow_spans){0};
     *found = false;
@@ -271,7 +297,7 @@ bool query_slow_spans(struct store *s, int64_t id, bool *found, struct slow_span
     if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return store_fail(s, "query a slow request");
     }
-    bool ok = find_request(s, id, found, out) &&
+    bool ok = fetch(s, id) && find_request(s, id, found, out) &&
               (!*found || (add_spans(s, id, out) && add_parts(s, id, out)));
     sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
     return ok;

@@ -50,10 +50,29 @@ static bool add(struct store *s, sqlite3_stmt *from, struct query_sums *out) {
     return (row->identity && row->tier) || query_no_memory(s);
 }
 
+// In a mirror: fetches the requests, and their spans.
+static bool fetch(struct store *s, const struct query *q) {
+    struct mirror_ask ask = {.table = CHANGE_REQUESTS,
+                             .node = q->node,
+                             .identity = q->identity,
+                             .requests = MIRROR_SLOW,
+                             .from_ns = time_of_seconds(q->from_s),
+                             .until_ns = time_of_seconds(q->until_s),
+                             .most = QUERY_SLOW_SUMMED};
+    if (!mirror_empty(s) || !mirror_fill(s, &ask)) {
+        return false;
+    }
+    ask.table = CHANGE_SPANS;
+    return mirror_fill(s, &ask);
+}
+
 bool query_slow_sums(struct store *s, const struct query *q, struct query_sums *out) {
     int rc = SQLITE_ERROR;
     sqlite3_stmt *rows;
     *out = (struct query_sums){0};
+    if (!fetch(s, q)) {
+        return false;
+    }
     if (sqlite3_prepare_v2(s->db, sums_sql, -1, &rows, NULL) != SQLITE_OK) {
         return store_fail(s, "query the slow requests");
     }

@@ -473,6 +473,7 @@ void store_close(struct store *s) {
     if (place != STORE_CLOSED && place != STORE_IN_PLACE) {
         store_leave(s, place);
     }
+    mirror_free(s->mirror); // its statements are of the connection
     store_disconnect(s);
     place_unlock(s);
     histogram_free(&s->merged);

@@ -100,13 +100,13 @@ int node_find(const char *command, struct store *store, const char *text,
     return node_search_end(command, "--node ", &s, node);
 }
 
-int node_open(const char *command, const char *db, const char **node, char found[NODE_TEXT_BYTES],
-              struct store **store) {
-    char error[STORE_ERROR_BYTES];
-    if (store_open_reader(db, store, error) != STORE_OK) {
-        return command_fail(command, EXIT_FAILURE, "%s", error);
+int node_open(const char *command, const struct source *source, const char **node,
+              char found[NODE_TEXT_BYTES], struct store **store) {
+    int status = source_open(command, source, store);
+    if (status != EXIT_SUCCESS) {
+        return status;
     }
-    int status = *node ? node_find(command, *store, *node, found, node) : EXIT_SUCCESS;
+    status = *node ? node_find(command, *store, *node, found, node) : EXIT_SUCCESS;
     if (status != EXIT_SUCCESS) {
         store_close(*store);
     }

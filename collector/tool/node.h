@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/limits.h"
 #include "store/store.h"
+#include "tool/source.h"
 
 enum { NODE_TEXT_BYTES = LIMIT_NAME_BYTES + 4 };
 
@@ -63,5 +64,5 @@ int node_find(const char *command, struct store *store, const char *text,
 
 // Opens a database to ask it, and finds the node that *node names among its nodes; NULL: any is
 // meant. EXIT_SUCCESS, and *store is the caller's to close; or it has told why not.
-int node_open(const char *command, const char *db, const char **node, char found[NODE_TEXT_BYTES],
-              struct store **store);
+int node_open(const char *command, const struct source *source, const char **node,
+              char found[NODE_TEXT_BYTES], struct store **store);

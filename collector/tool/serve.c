@@ -12,10 +12,12 @@
 #include "net/tls.h"
 #include "store/store.h"
 #include "tool/command.h"
+#include "tool/source.h"
 #include "web/web.h"
 
 const char serve_help[] =
     "usage: kprof serve --db FILE [OPTIONS]\n"
+    "       kprof serve --from URL [OPTIONS]\n"
     "\n"
     "Serves the page, for browsers, of a database alone, without a collector, until Ctrl-C.\n"
     "Where a collector runs, kprof-collector --http serves the same.\n"
@@ -27,12 +29,13 @@ const char serve_help[] =
     "  --http-plain            allow ADDR other than loopback without TLS: for a proxy in front\n"
     "  --tls-cert FILE         speak TLS (1.2 or newer), with the certificates in FILE\n"
     "  --tls-key FILE          the first one's key\n"
-    "\n"
+    "\n" SOURCE_HELP "\n"
     "Exit status: 0 ended by a signal, 1 something broke or no database, 2 when the command line\n"
     "is wrong, 3 the port cannot be had.\n";
 
 struct options {
-    const char *db, *token_file, *cert, *key;
+    struct source source;
+    const char *token_file, *cert, *key;
     char address[LISTEN_ADDRESS_BYTES];
     uint16_t port;
     bool plain;
@@ -41,10 +44,10 @@ struct options {
 static int take(void *to, int option, const char *value) {
     struct options *o = to;
     char why[LISTEN_WHY_BYTES];
+    if (source_take(&o->source, option, value)) {
+        return EXIT_SUCCESS;
+    }
     switch (option) {
-    case 'd':
-        o->db = value;
-        break;
     case 't':
         o->token_file = value;
         break;
@@ -86,7 +89,12 @@ static struct bufferevent *secure(struct event_base *base, evutil_socket_t fd, v
     return tls_accept(tls, base, fd);
 }
 
-static int run(const struct web_options *options) {
+static enum store_status open_source(const void *from, struct store **out,
+                                     char error[STORE_ERROR_BYTES]) {
+    return source_open_store(from, out, error);
+}
+
+static int run(const struct web_options *options, const char *of) {
     char why[WEB_ERROR_BYTES];
     int status = EXIT_FAILURE;
     struct event_base *base = event_base_new();
@@ -98,7 +106,7 @@ static int run(const struct web_options *options) {
     }
     struct web *web = base ? web_start(base, options, why) : NULL;
     if (web) {
-        fprintf(stderr, "the page of %s is at http%s://%s:%u/; Ctrl-C ends\n", options->db,
+        fprintf(stderr, "the page of %s is at http%s://%s:%u/; Ctrl-C ends\n", of,
                 options->secure ? "s" : "", options->address, web_port(web));
         status = event_base_dispatch(base) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     } else {
@@ -117,18 +125,17 @@ static int run(const struct web_options *options) {
 }
 
 // Whether it is a database that can be read, so that mistakes are told at once.
-static int try_database(const char *path) {
-    char error[STORE_ERROR_BYTES];
+static int try_source(const struct source *source) {
     struct store *store;
-    if (store_open_reader(path, &store, error) != STORE_OK) {
-        return command_fail("serve", EXIT_FAILURE, "%s", error);
+    int status = source_open("serve", source, &store);
+    if (status == EXIT_SUCCESS) {
+        store_close(store);
     }
-    store_close(store);
-    return EXIT_SUCCESS;
+    return status;
 }
 
 int serve_main(int argc, char **argv) {
-    static const struct option longs[] = {{"db", required_argument, NULL, 'd'},
+    static const struct option longs[] = {SOURCE_OPTIONS,
                                           {"http", required_argument, NULL, 'h'},
                                           {"http-token-file", required_argument, NULL, 't'},
                                           {"http-plain", no_argument, NULL, 'p'},
@@ -141,9 +148,9 @@ int serve_main(int argc, char **argv) {
     struct tls *tls = NULL;
     int status = command_options(argc, argv, longs, take, &o);
     status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 0) : status;
-    status = status == EXIT_SUCCESS ? command_database("serve", o.db) : status;
+    status = status == EXIT_SUCCESS ? source_check("serve", &o.source) : status;
     status = status == EXIT_SUCCESS ? check(&o) : status;
-    status = status == EXIT_SUCCESS ? try_database(o.db) : status;
+    status = status == EXIT_SUCCESS ? try_source(&o.source) : status;
     if (status == EXIT_SUCCESS && o.token_file && !secret_read(o.token_file, &token, why)) {
         status = command_fail("serve", EXIT_USAGE, "--http-token-file %s", why);
     }
@@ -156,10 +163,13 @@ int serve_main(int argc, char **argv) {
         signal(SIGPIPE, SIG_IGN);
         status = run(&(struct web_options){.address = o.address,
                                            .port = o.port,
-                                           .db = o.db,
+                                           .db = o.source.db,
+                                           .open = open_source,
+                                           .from = &o.source,
                                            .token = secret_slice(&token),
                                            .secure = tls ? secure : NULL,
-                                           .arg = tls});
+                                           .arg = tls},
+                     o.source.name);
     }
     secret_clear(&token);
     tls_free(tls);

@@ -356,6 +356,8 @@ static bool make_http(struct web *web) {
 
 static bool make_reader(struct web *web) {
     struct reader_options reading = {.path = web->options.db,
+                                     .open = web->options.open,
+                                     .from = web->options.from,
                                      .threads = LIMIT_READER_THREADS,
                                      .limit_ns = LIMIT_READER_SECONDS * 1000000000LL,
                                      .wake = wake,

@@ -393,6 +393,15 @@
 // Seconds for which the database may refuse to be written before /readyz says so.
 #define LIMIT_UNWRITTEN_SECONDS 5
 
+// -- the history of many collectors ---------------------------------------------------------------
+
+// What one question fetches from an engine at most: rows, which take some 500 bytes each, and bytes
+// on the way.
+#define LIMIT_MIRROR_ROWS 1000000
+#define LIMIT_HISTORY_ANSWER_BYTES (256u << 20)
+// Databases that sent their history there, which are told apart in numbers of kept requests.
+#define LIMIT_HISTORY_DATABASES 20000
+
 // -- the export -----------------------------------------------------------------------------------
 
 // Of what is read out of the database and sent at once: bytes of all tables together before they

@@ -23,7 +23,11 @@ struct reader_job {
 };
 
 struct reader_options {
-    const char *path;        // of the database; lives as long as the reader
+    const char *path; // of the database; lives as long as the reader
+    // Where there is no such path (NULL): opens what is read instead, and error says why not. Each
+    // thread does, and keeps it.
+    enum store_status (*open)(const void *from, struct store **out, char error[STORE_ERROR_BYTES]);
+    const void *from;
     uint32_t threads;        // questions that are worked out at the same time
     int64_t limit_ns;        // that one may take: then its query fails
     void (*wake)(void *arg); // a question is ready for reader_settle; called by any thread

@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/bytes.h"
+#include "store/store.h"
 #include "web/order.h"
 
 struct web; // opaque
@@ -27,7 +28,10 @@ struct web_options {
     const char *address; // to listen on, an IP address
     uint16_t port;       // 0: any
     const char *db;      // path of the database; lives as long as the server
-    struct slice token;  // who asks must know it; len 0: nobody has to. Lives as long as the server
+    // Where there is no such path (NULL): what is read instead (report/reader.h).
+    enum store_status (*open)(const void *from, struct store **out, char error[STORE_ERROR_BYTES]);
+    const void *from;
+    struct slice token; // who asks must know it; len 0: nobody has to. Lives as long as the server
     // makes a connection speak TLS; NULL: plain. arg is its.
     struct bufferevent *(*secure)(struct event_base *base, evutil_socket_t fd, void *arg);
     // A copy of what the collector has counted, for /metrics, which the server frees; without

@@ -14,7 +14,7 @@
 enum { OUTPUT_BYTES = 64 << 20 };
 
 const char diff_help[] =
-    "usage: kprof diff --db FILE --before FROM..UNTIL --after FROM..UNTIL [OPTIONS]\n"
+    "usage: kprof diff --db FILE|--from URL --before FROM..UNTIL --after FROM..UNTIL [OPTIONS]\n"
     "\n"
     "Compares two stretches of time: for each identity how the mean, the percentiles and the share\n"
     "of errors of its requests have changed, whether that is more than chance, and where a change of\n"
@@ -31,7 +31,7 @@ const char diff_help[] =
     "                         all together, has grown by more than that, and by more than chance:\n"
     "                         for deploy pipelines\n"
     "  --json                 one JSON object instead of the text\n"
-    "\n"
+    "\n" SOURCE_HELP "\n"
     "The JSON object has before and after (from, until, resolution_s, verdict, bias) and rows, one\n"
     "for each identity and tier: calls_before, calls_after; mean_us, p50_us, p90_us, p99_us,\n"
     "p999_us, errors (share of calls) and per_s, each with before, after and sure (more than\n"
@@ -45,7 +45,7 @@ const char diff_help[] =
     "line is wrong.\n";
 
 struct options {
-    const char *db;
+    struct source source;
     struct query before, after;
     bool has_before, has_after, json;
     double fail_over; // a share; negative: not asked for
@@ -66,10 +66,10 @@ static int take_percent(struct options *o, const char *value) {
 
 static int take(void *to, int option, const char *value) {
     struct options *o = to;
+    if (source_take(&o->source, option, value)) {
+        return EXIT_SUCCESS;
+    }
     switch (option) {
-    case 'd':
-        o->db = value;
-        break;
     case 'b':
         o->has_before = true;
         return command_stretch("diff", "before", value, &o->before.from_s, &o->before.until_s);
@@ -92,15 +92,19 @@ static int take(void *to, int option, const char *value) {
 
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
-        {"db", required_argument, NULL, 'd'},       {"before", required_argument, NULL, 'b'},
-        {"after", required_argument, NULL, 'a'},    {"node", required_argument, NULL, 'n'},
-        {"identity", required_argument, NULL, 'i'}, {"fail-over", required_argument, NULL, 'f'},
-        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
+        SOURCE_OPTIONS,
+        {"before", required_argument, NULL, 'b'},
+        {"after", required_argument, NULL, 'a'},
+        {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'},
+        {"fail-over", required_argument, NULL, 'f'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
     };
     *o = (struct options){.fail_over = -1};
     int status = command_options(argc, argv, options, take, o);
     status = status == EXIT_SUCCESS ? command_at_most(argc, argv, 0) : status;
-    status = status == EXIT_SUCCESS ? command_database("diff", o->db) : status;
+    status = status == EXIT_SUCCESS ? source_check("diff", &o->source) : status;
     if (status == EXIT_SUCCESS && (!o->has_before || !o->has_after)) {
         status = command_fail("diff", EXIT_USAGE, "--%s FROM..UNTIL is missing",
                               o->has_before ? "after" : "before");
@@ -168,18 +172,18 @@ int diff_main(int argc, char **argv) {
     struct query_sums before = {0}, after = {0}, kept = {0};
     char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
-    status =
-        status == EXIT_SUCCESS ? node_open("diff", o.db, &o.before.node, node, &store) : status;
+    status = status == EXIT_SUCCESS ? node_open("diff", &o.source, &o.before.node, node, &store)
+                                    : status;
     if (status != EXIT_SUCCESS) {
         return status;
     }
     o.after.node = o.before.node;
     o.before.quantiles_of = o.after.quantiles_of = o.json ? NULL : "_total";
-    status =
-        query_sums(store, &o.before, &before) && query_sums(store, &o.after, &after) &&
-                query_slow_sums(store, &o.after, &kept)
-            ? show(&o, &before, &after, &kept)
-            : command_fail("diff", EXIT_FAILURE, "cannot read %s (%s)", o.db, store_error(store));
+    status = query_sums(store, &o.before, &before) && query_sums(store, &o.after, &after) &&
+                     query_slow_sums(store, &o.after, &kept)
+                 ? show(&o, &before, &after, &kept)
+                 : command_fail("diff", EXIT_FAILURE, "cannot read %s (%s)", o.source.name,
+                                store_error(store));
     query_sums_free(&before);
     query_sums_free(&after);
     query_sums_free(&kept);

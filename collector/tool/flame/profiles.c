@@ -107,8 +107,9 @@ int profiles_main(int argc, char **argv) {
     struct store *store;
     char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
-    status =
-        status == EXIT_SUCCESS ? node_open("profiles", o.db, &o.filter.node, node, &store) : status;
+    status = status == EXIT_SUCCESS
+                 ? node_open("profiles", &(struct source){.db = o.db}, &o.filter.node, node, &store)
+                 : status;
     if (status == EXIT_SUCCESS) {
         status = show(store, &o);
         store_close(store);

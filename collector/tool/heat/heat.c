@@ -237,7 +237,9 @@ int heat_main(int argc, char **argv) {
     struct store *store;
     char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
-    status = status == EXIT_SUCCESS ? node_open("heat", o.db, &o.node, node, &store) : status;
+    status = status == EXIT_SUCCESS
+                 ? node_open("heat", &(struct source){.db = o.db}, &o.node, node, &store)
+                 : status;
     if (status != EXIT_SUCCESS) {
         return status;
     }

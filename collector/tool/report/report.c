@@ -18,6 +18,7 @@ enum { OUTPUT_BYTES = 64 << 20, SECOND_NS = 1000000000 };
 
 const char report_help[] =
     "usage: kprof report --db FILE [OPTIONS]\n"
+    "       kprof report --from URL [OPTIONS]\n"
     "\n"
     "Shows where the time of requests goes: for each identity (row) the mean time per request in\n"
     "each tier (column), the slowest identity first. What these numbers rest on stands below. When\n"
@@ -43,7 +44,7 @@ const char report_help[] =
     "                  it), \"1h before\" (so much earlier), yesterday, \"last week\"\n"
     "  --cost          what tracing costs, tier by tier, and advice where it is much\n"
     "  --json          one JSON object instead of the table\n"
-    "\n"
+    "\n" SOURCE_HELP "\n"
     "The JSON object has from and until (UTC), resolution_s, tiers and identities (in the order of\n"
     "the table), rows, ledger, bias, stale_tiers, findings and notes.\n"
     "rows: one for each identity and tier with calls; \"_total\" is all identities, and the whole\n"
@@ -87,7 +88,7 @@ const char report_help[] =
 // -- the command ----------------------------------------------------------------------------------
 
 struct options {
-    const char *db;
+    struct source source;
     struct query query;
     enum report_of of;
     const char *tier, *against; // NULL: not asked for
@@ -96,8 +97,8 @@ struct options {
     bool json;
 };
 
-static int check(const struct options *o) {
-    if (command_database("report", o->db) != EXIT_SUCCESS) {
+static int check(struct options *o) {
+    if (source_check("report", &o->source) != EXIT_SUCCESS) {
         return EXIT_USAGE;
     }
     if (command_range("report", o->query.from_s, o->query.until_s) != EXIT_SUCCESS) {
@@ -123,10 +124,10 @@ static int check(const struct options *o) {
 
 static int take(void *to, int option, const char *value) {
     struct options *o = to;
+    if (source_take(&o->source, option, value)) {
+        return EXIT_SUCCESS;
+    }
     switch (option) {
-    case 'd':
-        o->db = value;
-        break;
     case 's':
         return command_time("report", "since", value, false, &o->query.from_s);
     case 'u':
@@ -160,12 +161,18 @@ static int take(void *to, int option, const char *value) {
 
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
-        {"db", required_argument, NULL, 'd'},       {"since", required_argument, NULL, 's'},
-        {"until", required_argument, NULL, 'u'},    {"node", required_argument, NULL, 'n'},
-        {"identity", required_argument, NULL, 'i'}, {"wait", no_argument, NULL, 'w'},
-        {"cost", no_argument, NULL, 'c'},           {"percentiles", no_argument, NULL, 'p'},
-        {"tier", required_argument, NULL, 't'},     {"compare-to", required_argument, NULL, 'a'},
-        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
+        SOURCE_OPTIONS,
+        {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'},
+        {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'},
+        {"wait", no_argument, NULL, 'w'},
+        {"cost", no_argument, NULL, 'c'},
+        {"percentiles", no_argument, NULL, 'p'},
+        {"tier", required_argument, NULL, 't'},
+        {"compare-to", required_argument, NULL, 'a'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
     };
     *o = (struct options){.query = {.from_s = INT64_MIN, .until_s = INT64_MAX}};
     int status = command_options(argc, argv, options, take, o);
@@ -183,7 +190,7 @@ static int no_data(struct store *store, const struct options *o) {
     char from[TEXT_TIME_BYTES], until[TEXT_TIME_BYTES];
     int64_t first, last;
     if (!query_extent(store, &first, &last)) {
-        return command_fail("report", EXIT_FAILURE, "%s holds no data yet", o->db);
+        return command_fail("report", EXIT_FAILURE, "%s holds no data yet", o->source.name);
     }
     struct buffer nodes = buffer_make(1024); // more names than this are left out
     query_nodes(store, add_node, &nodes);
@@ -193,7 +200,7 @@ static int no_data(struct store *store, const struct options *o) {
         "no complete requests%s%s%s%s in this time; %s has data from %s to %s, of %s",
         o->query.node ? " of node " : "", o->query.node ? o->query.node : "",
         o->query.identity ? " with identity " : "", o->query.identity ? o->query.identity : "",
-        o->db, text_time_format(time_of_seconds(first), false, from),
+        o->source.name, text_time_format(time_of_seconds(first), false, from),
         text_time_format(time_of_seconds(last), false, until),
         nodes.failed ? "many nodes" : (const char *)nodes.data);
     buffer_free(&nodes);
@@ -327,7 +334,7 @@ static int compared(struct store *store, const struct options *o) {
     int status = query_sums(store, &before_q, &before) && query_sums(store, &after_q, &after) &&
                          query_slow_sums(store, &after_q, &kept)
                      ? show_compared(o, &before, &after, &kept)
-                     : command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o->db,
+                     : command_fail("report", EXIT_FAILURE, "cannot read %s (%s)", o->source.name,
                                     store_error(store));
     query_sums_free(&before);
     query_sums_free(&after);
@@ -354,7 +361,7 @@ static int plain(struct store *store, const struct options *o) {
     struct found f = {0};
     int status = find(store, o, &f) ? show(store, o, &f)
                                     : command_fail("report", EXIT_FAILURE, "cannot read %s (%s)",
-                                                   o->db, store_error(store));
+                                                   o->source.name, store_error(store));
     costs_free(&f.costs);
     query_sums_free(&f.sums);
     query_sums_free(&f.kept);
@@ -367,8 +374,8 @@ int report_main(int argc, char **argv) {
     struct store *store;
     char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
-    status =
-        status == EXIT_SUCCESS ? node_open("report", o.db, &o.query.node, node, &store) : status;
+    status = status == EXIT_SUCCESS ? node_open("report", &o.source, &o.query.node, node, &store)
+                                    : status;
     if (status != EXIT_SUCCESS) {
         return status;
     }

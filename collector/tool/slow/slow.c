@@ -14,6 +14,7 @@ enum { OUTPUT_BYTES = 256 << 20, LIST = 20, LIST_MOST = 100000, WIDTH_MOST = 100
 const char slow_help[] =
     "usage: kprof slow --db FILE [OPTIONS]\n"
     "       kprof slow ID --db FILE [--json] [--width N]\n"
+    "       kprof slow [ID] --from URL [OPTIONS]\n"
     "\n"
     "Lists the requests that were kept whole, slowest first: those over the collector's\n"
     "--slow-threshold, the slowest few of each identity and time, and those that failed. With an\n"
@@ -30,7 +31,7 @@ const char slow_help[] =
     "  --limit N       this many at most (default: 20)\n"
     "  --width N       columns of the drawing (default: those of the terminal; 100 without one)\n"
     "  --json          one JSON object instead of text\n"
-    "\n"
+    "\n" SOURCE_HELP "\n"
     "offset: from the request's begin.\n"
     "self: the duration less what the calls below cover, in whatever process.\n"
     "wait: of a call that a message or a spawn brought to its process, how long that waited there:\n"
@@ -58,7 +59,7 @@ const char slow_help[] =
     "request or no database, 2 when the command line is wrong.\n";
 
 struct options {
-    const char *db;
+    struct source source;
     struct slow_filter filter;
     int64_t id; // 0: the list
     int64_t width;
@@ -80,10 +81,10 @@ static int take(void *to, int option, const char *value) {
     struct options *o = to;
     int64_t n = LIST;
     int status = EXIT_SUCCESS;
+    if (source_take(&o->source, option, value)) {
+        return EXIT_SUCCESS;
+    }
     switch (option) {
-    case 'd':
-        o->db = value;
-        break;
     case 'j':
         o->json = true;
         break;
@@ -123,13 +124,13 @@ static int take_id(int argc, char **argv, struct options *o) {
         !command_number(argv[optind], INT64_MAX, &o->id)) {
         status =
             command_fail("slow", EXIT_USAGE,
-                         "'%s' is no ID; kprof slow --db FILE lists those there are", argv[optind]);
+                         "'%s' is no ID; kprof slow without an ID lists those there are", argv[optind]);
     }
     return status;
 }
 
-static int check(const struct options *o) {
-    if (command_database("slow", o->db) != EXIT_SUCCESS) {
+static int check(struct options *o) {
+    if (source_check("slow", &o->source) != EXIT_SUCCESS) {
         return EXIT_USAGE;
     }
     if (command_range("slow", o->filter.from_s, o->filter.until_s) != EXIT_SUCCESS) {
@@ -149,11 +150,16 @@ static int check(const struct options *o) {
 
 static int parse(int argc, char **argv, struct options *o) {
     static const struct option options[] = {
-        {"db", required_argument, NULL, 'd'},       {"since", required_argument, NULL, 's'},
-        {"until", required_argument, NULL, 'u'},    {"node", required_argument, NULL, 'n'},
-        {"identity", required_argument, NULL, 'i'}, {"failed", no_argument, NULL, 'f'},
-        {"limit", required_argument, NULL, 'l'},    {"width", required_argument, NULL, 'w'},
-        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
+        SOURCE_OPTIONS,
+        {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'},
+        {"node", required_argument, NULL, 'n'},
+        {"identity", required_argument, NULL, 'i'},
+        {"failed", no_argument, NULL, 'f'},
+        {"limit", required_argument, NULL, 'l'},
+        {"width", required_argument, NULL, 'w'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
     };
     *o = (struct options){.filter = {.from_s = INT64_MIN, .until_s = INT64_MAX, .most = LIST}};
     int status = command_options(argc, argv, options, take, o);
@@ -164,7 +170,8 @@ static int parse(int argc, char **argv, struct options *o) {
 // -- the command
 
 static int cannot_read(struct store *store, const struct options *o) {
-    return command_fail("slow", EXIT_FAILURE, "cannot read %s (%s)", o->db, store_error(store));
+    return command_fail("slow", EXIT_FAILURE, "cannot read %s (%s)", o->source.name,
+                        store_error(store));
 }
 
 static int show_list(struct store *store, const struct options *o) {
@@ -184,13 +191,13 @@ static int show_list(struct store *store, const struct options *o) {
     if (o->json) {
         slow_list_json(&list, &out);
     } else if (!empty) {
-        slow_table(&list, o->db, limited, &out);
+        slow_table(&list, &o->source, limited, &out);
     }
     status = command_print("slow", &out);
     slow_list_free(&list);
     if (empty && status == EXIT_SUCCESS) {
         status =
-            command_fail("slow", EXIT_FAILURE, "%s keeps no %srequest%s", o->db,
+            command_fail("slow", EXIT_FAILURE, "%s keeps no %srequest%s", o->source.name,
                          o->filter.failed ? "failed " : "", o->of_list ? " of that kind" : " yet");
     }
     return status;
@@ -208,8 +215,9 @@ static void put_profiles(const struct profile_list *profiles, const struct optio
         buffer_printf(out, "%s %" PRId64 " (%" PRIu64 " request%s)", i > 0 ? "," : "", p->id,
                       p->counts.requests, text_plural(p->counts.requests));
     }
-    buffer_printf(out, "; kprof flame --profile %" PRId64 " --db %s draws the latest.\n",
-                  profiles->lines[0].id, o->db);
+    buffer_printf(out, "; kprof flame --profile %" PRId64, profiles->lines[0].id);
+    source_again(&o->source, out);
+    buffer_text(out, " draws the latest.\n");
 }
 
 static void show_whole(const struct slow_whole *whole, const struct options *o,
@@ -236,8 +244,8 @@ static int show_one(struct store *store, const struct options *o) {
     case SLOW_NONE:
         status = command_fail("slow", EXIT_FAILURE,
                               "%s keeps no request %" PRId64
-                              "; kprof slow --db FILE lists those there are",
-                              o->db, o->id);
+                              "; kprof slow without an ID lists those there are",
+                              o->source.name, o->id);
         break;
     case SLOW_UNREAD:
         status = cannot_read(store, o);
@@ -254,8 +262,8 @@ int slow_main(int argc, char **argv) {
     struct store *store;
     char node[NODE_TEXT_BYTES];
     int status = parse(argc, argv, &o);
-    status =
-        status == EXIT_SUCCESS ? node_open("slow", o.db, &o.filter.node, node, &store) : status;
+    status = status == EXIT_SUCCESS ? node_open("slow", &o.source, &o.filter.node, node, &store)
+                                    : status;
     if (status == EXIT_SUCCESS) {
         status = o.id != 0 ? show_one(store, &o) : show_list(store, &o);
         store_close(store);

@@ -85,7 +85,8 @@ static void line(struct buffer *out, const char cells[COLUMNS][CELL_BYTES], cons
     buffer_text(out, "\n");
 }
 
-void slow_table(const struct slow_list *list, const char *db, bool limited, struct buffer *out) {
+void slow_table(const struct slow_list *list, const struct source *source, bool limited,
+                struct buffer *out) {
     char cells[COLUMNS][CELL_BYTES];
     size_t widths[COLUMNS] = {0};
     bool cut = false;
@@ -118,5 +119,7 @@ void slow_table(const struct slow_list *list, const char *db, bool limited, stru
     buffer_printf(out, "\n %" PRIu32 " request%s, the slowest first%s.", list->count,
                   text_plural(list->count), limited ? "; --limit shows more" : "");
     buffer_text(out, cut ? " Cut: it had more spans than the collector takes.\n" : "\n");
-    buffer_printf(out, " kprof slow ID --db %s draws one.\n", db);
+    buffer_text(out, " kprof slow ID");
+    source_again(source, out);
+    buffer_text(out, " draws one.\n");
 }

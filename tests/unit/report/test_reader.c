@@ -40,7 +40,8 @@ static void done(struct reader_job *job) {
 }
 
 static struct reader *start(uint32_t threads, int64_t limit_ns) {
-    struct reader_options options = {fixture_db, threads, limit_ns, wake, NULL};
+    struct reader_options options = {
+        .path = fixture_db, .threads = threads, .limit_ns = limit_ns, .wake = wake};
     done_count = 0;
     ready = eventfd(0, 0);
     struct reader *r = reader_start(&options);

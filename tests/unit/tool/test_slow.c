@@ -422,7 +422,7 @@ static void test_list(void **state) {
     struct slow_list list = {.requests = requests, .count = 2};
     slow_clean_list(&list);
     struct buffer out = buffer_make(4096);
-    slow_table(&list, "kprof.db", true, &out);
+    slow_table(&list, &(struct source){.db = "kprof.db"}, true, &out);
     expect(
         &out,
         " id   started                       identity   duration   outcome   reason   spans\n"
@@ -435,12 +435,12 @@ static void test_list(void **state) {
     requests[1].node = text("other@host");
     list.count = 1;
     out = buffer_make(4096);
-    slow_table(&list, "kprof.db", false, &out);
+    slow_table(&list, &(struct source){.db = "kprof.db"}, false, &out);
     assert_null(strstr(line_of(&out, 0), "node"));
     assert_string_equal(line_of(&out, 3), " 1 request, the slowest first.");
     buffer_reset(&out);
     list.count = 2;
-    slow_table(&list, "kprof.db", false, &out);
+    slow_table(&list, &(struct source){.db = "kprof.db"}, false, &out);
     assert_string_equal(line_of(&out, 0),
                         " id   started                       node         identity   duration   "
                         "outcome   reason   spans");
@@ -825,7 +825,7 @@ static void test_command_one(void **state) {
     assert_int_equal(slow("--json 1"), 0);
     expect_part("{\"request\":{\"id\":1,");
     assert_int_equal(slow("99"), 1);
-    expect_line("keeps no request 99; kprof slow --db FILE lists those there are");
+    expect_line("keeps no request 99; kprof slow without an ID lists those there are");
 }
 
 // A collector lets go of kept requests at any time, also of a part between the two looks at it and
