@@ -89,8 +89,8 @@ static void put_sum(const struct mirror_ask *ask, const struct change_column *c,
     case CHANGE_TIME:
         buffer_printf(out, ask->each_bucket ? "%s" : "min(%s)", c->name);
         break;
-    case CHANGE_SMALL: // the resolution
-        buffer_text(out, c->name);
+    case CHANGE_SMALL:
+        buffer_printf(out, strcmp(c->name, "resolution_s") == 0 ? "%s" : "min(%s)", c->name);
         break;
     case CHANGE_NAME:
     case CHANGE_TEXT:
@@ -122,6 +122,9 @@ static void put_groups(const struct mirror_ask *ask, const struct change_shape *
     }
     if (has(shape, "waiting_ns")) { // rows that have none tell something else by that
         buffer_text(out, ", isNull(waiting_ns)");
+    }
+    if (ask->each_bucket && has(shape, "tier_place")) {
+        buffer_text(out, " ORDER BY bucket_start, min(tier_place)");
     }
 }
 
@@ -278,5 +281,5 @@ void question_names(const struct question_scope *scope, bool tiers, struct buffe
                   shape->name, name);
     put_scope(scope, out);
     buffer_printf(out, " GROUP BY %s ORDER BY %s%s FORMAT RowBinary", name,
-                  tiers ? "min(bucket_start), " : "", name);
+                  tiers ? "min(tier_place), " : "", name);
 }

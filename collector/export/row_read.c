@@ -64,7 +64,7 @@ static void take_counts(struct row_reader *r, struct cursor *c, struct change_ce
     buffer_append(&r->counts, &version, sizeof version);
     for (size_t i = 0; i < n && !c->failed && !r->malformed; i++) {
         uint64_t key = little(&k, sizeof(uint16_t)), count = little(c, sizeof(uint64_t));
-        r->malformed = key >= HISTOGRAM_BUCKETS || (i > 0 && key <= before);
+        r->malformed = key >= HISTOGRAM_BUCKETS || (i > 0 && key <= before) || count > INT64_MAX;
         if (count > 0 && !r->malformed) {
             leb128_append(&r->counts, key - before);
             leb128_append(&r->counts, count);

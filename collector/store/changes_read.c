@@ -47,7 +47,9 @@ static const struct change_column tiers[] = {
     {"square_ns", CHANGE_REAL, "s.square_ns"},
     SHORTEST,
     LONGEST,
-    {"histogram", CHANGE_COUNTS, "s.histogram"}};
+    {"histogram", CHANGE_COUNTS, "s.histogram"},
+    // order in which the file came to know them
+    {"tier_place", CHANGE_SMALL, "s.tier_id"}};
 
 static const struct change_column paths[] = {
     BUCKET,

@@ -60,6 +60,7 @@ static const struct column {
     {CHANGE_REQUESTS, "outcome", "error", "?%d <> 'ok'", NONE},
     {CHANGE_REQUESTS, "complete", "cut", "?%d = 0", NONE},
     {CHANGE_REQUESTS, "origin", "maker_id", NULL, NODE},
+    {NONE, "tier_place", NULL, NULL, NONE}, // rows come in that order
     // rows of several nodes together: their number keeps each one's key its own
     {NONE, "node", "node_id", NULL, NONE},
     {NONE, "identity", "identity_id", NULL, IDENTITY},

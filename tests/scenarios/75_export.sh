@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what --export sends to a real ClickHouse is what the database has, row by row and each request once: after the engine
-# was killed, was away, got everything twice and refused a row, and after the collector was killed. The password stands nowhere.
+# was killed, was away, got everything twice and refused a row, and after the collector was killed. The password stands nowhere. And what the
+# engine is asked (--from) it answers as the file does, to the last digit that is printed.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/clickhouse.sh"
 
@@ -10,7 +11,7 @@ make_engine
 password_file=$scratch/password
 (umask 077 && printf '%s\n' "$engine_password" >"$password_file")
 target=clickhouse://kprof@127.0.0.1:$engine_port/kprof
-export_options=(--export "$target" --export-password-file "$password_file" --export-as "it's one")
+export_options=(--export "$target" --export-password-file "$password_file" --export-as "it's one" --export-label cluster=eu)
 
 # -- wrong usage ---------------------------------------------------------------------------------------------------------
 # refused PATTERN OPTION...: the collector does not start with them, and says why.
@@ -42,7 +43,7 @@ ledger_columns=$("$kprof" export --schema --old | sed -n '/\.ledger (/,/collecto
 here() { # here TABLE: its rows, tab separated
   case $1 in
     tier_stats) echo "SELECT s.bucket_start, s.resolution_s, n.name, i.name, t.name, s.requests, s.calls, s.errors, s.async_calls, $sums,
-      s.gc_ns, s.off_cpu_ns, s.parallel_ns, CAST(s.square_ns AS INTEGER) FROM stat_rows AS s $names $identities $tiers" ;;
+      s.gc_ns, s.off_cpu_ns, s.parallel_ns, CAST(s.square_ns AS INTEGER), s.tier_id FROM stat_rows AS s $names $identities $tiers" ;;
     path_stats) echo "SELECT s.bucket_start, s.resolution_s, n.name, i.name, p.name, s.calls, s.errors, s.async_calls, $sums
       FROM path_rows AS s $names $identities JOIN path_names AS p ON p.id = s.path_id" ;;
     ledger) echo "SELECT s.bucket_start, s.resolution_s, n.name, $ledger_columns FROM ledger_rows AS s $names" ;;
@@ -58,7 +59,7 @@ there() { # there TABLE: the same columns, as the engine has them
   local sums=${sums//s./}
   case $1 in
     tier_stats) echo "toUInt32(bucket_start), resolution_s, node, identity, tier, requests, calls, errors, async_calls, $sums,
-      gc_ns, off_cpu_ns, parallel_ns, toInt64(square_ns)" ;;
+      gc_ns, off_cpu_ns, parallel_ns, toInt64(square_ns), tier_place" ;;
     path_stats) echo "toUInt32(bucket_start), resolution_s, node, identity, path, calls, errors, async_calls, $sums" ;;
     ledger) echo "toUInt32(bucket_start), resolution_s, node, ${ledger_columns//s./}" ;;
     tier_costs) echo "toUInt32(bucket_start), resolution_s, node, tier, messages, bytes, calls, stale_calls" ;;
@@ -80,6 +81,51 @@ same_rows() { # same_rows WHEN
     is "$(diff "$scratch/here" "$scratch/there" | head -n 6)" "" "$1: every row of $table ($(wc -l <"$scratch/here"))"
     holds "$(wc -l <"$scratch/here")" -gt 0 "$1: there are some"
   done
+}
+# same_answer COMMAND ARGUMENT...: the file and the engine are asked the same; $from: the engine's options.
+same_answer() {
+  local here=0 there=0
+  "$kprof" "$@" --db "$db" >"$scratch/here" 2>&1 || here=$?
+  "$kprof" "$@" "${from[@]}" >"$scratch/there" 2>&1 || there=$?
+  sed -i "s|--db $db|SOURCE|; s|--from $target|SOURCE|; s|$db|NAME|; s|127.0.0.1:$engine_port/kprof|NAME|" "$scratch/here" "$scratch/there"
+  is "$there $(diff "$scratch/here" "$scratch/there" | head -n 6)" "$here " "the same answer to kprof $*"
+}
+# page_says FILE OPTION...: what kprof serve answers with them to each question.
+page_says() {
+  local answers=$1 path
+  shift
+  start "$scratch/serve.log" "$kprof" serve --http 0 "$@"
+  local server=$!
+  wait_for 20 "kprof serve listens" grep -qs 'the page of' "$scratch/serve.log"
+  for path in nodes "table?from=$first&until=$last" "series?from=$first&until=$last&points=40" "paths?from=$first&until=$last" \
+    "compare?before_from=$first&before_until=$((last - 10))&from=$((first + 10))&until=$last" "slow?from=$first&until=$last&most=5"; do
+    curl -sS --fail-with-body "$(page_of "$scratch/serve.log")/api/v1/$path" || fail "$path: $(tail -n 1 "$answers")"
+  done | tr , '\n' >"$answers"
+  kill -TERM "$server"
+  ends "$server" 20
+}
+same_answers() {
+  local first last day=2000-01-01T00:00:00Z id
+  read -r first last < <(sql "SELECT min(bucket_start), max(bucket_start) + 10 FROM ledger_rows WHERE resolution_s = 10" | tr '|' ' ')
+  same_answer report
+  same_answer report --json
+  same_answer report --json --since "$(date -u -d "@$((first + 10))" +%FT%TZ)" --until "$(date -u -d "@$last" +%FT%TZ)" --node "$name"
+  same_answer report --json --identity create --since $day
+  same_answer report --tier storage --json
+  same_answer report --cost --json
+  same_answer report --wait
+  same_answer diff --json --before "$(date -u -d "@$first" +%FT%TZ)..$(date -u -d "@$((last - 10))" +%FT%TZ)" \
+    --after "$(date -u -d "@$((first + 10))" +%FT%TZ)..$(date -u -d "@$last" +%FT%TZ)"
+  for id in $(sql "SELECT id FROM kept_requests ORDER BY duration_ns DESC LIMIT 3"); do same_answer slow "$id"; done
+  same_answer slow 123456789
+  same_answer slow --limit 4
+  same_answer slow --json
+  same_answer report --percentiles --json
+  same_answer slow --failed --json --limit 1
+  same_answer report --node nobody
+  page_says "$scratch/here" --db "$db"
+  page_says "$scratch/there" "${from[@]}"
+  is "$(diff "$scratch/here" "$scratch/there" | head -n 6)" "" "and the page's questions have the same answers"
 }
 # Everything is due at once, as if it had changed.
 all_again() { sqlite3 -cmd '.timeout 5000' "$db" "INSERT OR REPLACE INTO export_marks SELECT bucket_start, resolution_s, node_id,
@@ -109,7 +155,8 @@ all_again
 wait_for 40 "that it is away again is told" says 'takes nothing'
 # somebody under our name, from now on
 start_engine
-engine "INSERT INTO kprof.collectors (collector, database_id, instance, version, seen) SELECT 'it\\'s one', 7, 7, '0', now() + 1"
+engine "INSERT INTO kprof.collectors (collector, database_id, instance, began, version, seen) SELECT 'it\\'s one', 7, 7, now(),
+  '0', now() + 1"
 wait_for 60 "another collector of the same name is found out" says 'same name'
 "$kprof" nodes --collector "127.0.0.1:$collector_port" >"$scratch/nodes.txt"
 has "$scratch/nodes.txt" '^ export to 127\.0\.0\.1:.*; another collector exports under the same name' "kprof nodes tells of both"
@@ -143,6 +190,9 @@ is "$(engine "SELECT uniq(database_id), any(collector) FROM kprof.tier_stats")" 
 
 # -- everything twice, a row that is refused, the collector killed ---------------------------------------------------------
 all_again
+# requests that were pushed out here are in the way of the same answers
+engine "TRUNCATE TABLE kprof.slow_requests"
+engine "TRUNCATE TABLE kprof.slow_spans"
 engine "CREATE MATERIALIZED VIEW kprof.guard ENGINE = Null AS SELECT throwIf(identity = 'delete' AND tier = 'http' AND
   resolution_s = 60) AS x FROM kprof.tier_stats"
 refusals=$(sql "SELECT count(*) FROM tier_stats WHERE identity = 'delete' AND tier = 'http' AND resolution_s = 60")
@@ -156,6 +206,8 @@ is "$(sql "SELECT DISTINCT table_name, i.name, t.name, r.resolution_s FROM expor
   JOIN tier_names AS t ON t.id = key_2")" 'tier_stats|delete|http|60' "the database has which they are"
 engine "DROP TABLE kprof.guard"
 same_rows "twice"
+from=(--from "$target" --from-password-file "$password_file")
+same_answers
 before=$(ledger requests_complete)
 start_tracing "$name"
 start_load --clients 6 --think 20 --seconds 3
@@ -183,6 +235,23 @@ wait_for 20 "all is sent by TLS" all_sent
 stop_collector
 is "$(engine "SELECT sum(requests) FROM kprof.tier_stats FINAL WHERE resolution_s = 10 AND identity != '_total' AND tier = '_total' AND
   collector = 'two'")" "$(ledger requests_complete)" "each request once"
+from=(--from "$target" --from-password-file "$password_file")
+"$kprof" report --json "${from[@]}" >"$scratch/both"
+is "$(sqlite3 :memory: "SELECT json_extract(readfile('$scratch/both'), '\$.ledger.requests_complete')")" \
+  "$((2 * $(ledger requests_complete)))" "all collectors together: this one's, twice"
+from=(--from "clickhouses://kprof@localhost:$engine_tls_port/kprof" --from-ca "$engine_ca" --from-password-file "$password_file")
+from+=(--from-collector two)
+same_answer report --json
+from=(--from "$target" --from-password-file "$password_file" --from-cluster eu)
+same_answer report --json
+from+=(--from-cluster us --from-collector two)
+"$kprof" report "${from[@]}" >"$scratch/none" 2>&1 && fail "there is something of none"
+has "$scratch/none" 'holds no data yet' "a collector of no such cluster has nothing"
+from=(--from "clickhouse://kprof@127.0.0.1:$engine_port/nothing" --from-password-file "$password_file")
+"$kprof" slow "${from[@]}" >"$scratch/none" 2>&1 && fail "there is something in a database that is not there"
+has "$scratch/none" '/nothing has no history of kprof' "that a database is not there is told"
+"$kprof" report --from "$target" >"$scratch/none" 2>&1 && fail "the engine answers without the password"
+has "$scratch/none" 'kprof report: 127\.0\.0\.1:.*[Pp]assword' "and so is a password that is missing"
 start_collector --export none
 stop_collector
 is "$(sql "SELECT (SELECT count(*) FROM export_state) + (SELECT count(*) FROM export_marks)")" 0 "none: it is forgotten"

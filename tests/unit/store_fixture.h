@@ -12,6 +12,9 @@
 #include "model/directory/directory.h"
 #include "model/stats/stats.h"
 #include "store/store.h"
+#ifdef FIXTURE_MIRROR
+#include "mirror_fixture.h"
+#endif
 
 static char fixture_dir[64];
 static char fixture_db[96]; // a path in it where no file is yet
@@ -43,7 +46,11 @@ static inline struct store *fixture_open(void) {
     return s;
 }
 
+// Of the file; in tests that are built a second time, with FIXTURE_MIRROR, of a mirror of it.
 static inline struct store *fixture_reader(void) {
+#ifdef FIXTURE_MIRROR
+    return mirror_fixture(fixture_db);
+#endif
     struct store *s;
     char error[STORE_ERROR_BYTES];
     if (store_open_reader(fixture_db, &s, error) != STORE_OK) {

@@ -295,10 +295,10 @@ static void rows_are_read(void **state) {
         CHANGE_TIERS, &fine,
         "bucket_start=1763640000 resolution_s=10 node=shop@host identity=create tier=db "
         "requests=1 calls=1 total_ns=1000 self_ns=500 mailbox_ns=- run_queue_ns=- duration_ns=1000 square_ns=1e+06 "
-        "min_ns=1000 max_ns=1000 \n"
+        "min_ns=1000 max_ns=1000 tier_place=1 \n"
         "bucket_start=1763640000 resolution_s=10 node=shop@host identity=_total tier=db "
         "requests=1 calls=1 total_ns=1000 self_ns=500 mailbox_ns=- run_queue_ns=- duration_ns=1000 square_ns=1e+06 "
-        "min_ns=1000 max_ns=1000 \n");
+        "min_ns=1000 max_ns=1000 tier_place=1 \n");
     expect_rows(CHANGE_PATHS, &fine,
                 "bucket_start=1763640000 resolution_s=10 node=shop@host identity=create "
                 "path=http > db calls=1 total_ns=500 self_ns=250 "
