@@ -30,14 +30,14 @@ struct history {
     struct target target;
     char name[TARGET_TEXT_BYTES];
     struct http *http;
-    char *clusters, *collectors;
+    char *clusters, *collectors, *chosen;
     struct buffer sql;
     struct place *places; // by collector and number
     uint32_t place_count, place_room;
 };
 
 static struct question_scope scope_of(const struct history *h) {
-    return (struct question_scope){h->target.database, h->clusters, h->collectors};
+    return (struct question_scope){h->target.database, h->clusters, h->collectors, h->chosen};
 }
 
 // -- asking ---------------------------------------------------------------------------------------
@@ -297,6 +297,28 @@ static bool names(void *arg, int64_t deadline_ns, bool tiers,
     return ask(h, deadline_ns, kinds, 1, take_name, &taker, why);
 }
 
+static bool copy(char **to, const char *text) {
+    *to = text ? strdup(text) : NULL;
+    return *to || !text;
+}
+
+static bool clusters(void *arg, int64_t deadline_ns, void (*each)(void *to, const char *name),
+                     void *to, char *why) {
+    static const enum change_kind kinds[] = {CHANGE_NAME};
+    struct history *h = arg;
+    struct name_taker taker = {each, to};
+    const struct question_scope scope = scope_of(h);
+    buffer_reset(&h->sql);
+    question_clusters(&scope, &h->sql);
+    return ask(h, deadline_ns, kinds, 1, take_name, &taker, why);
+}
+
+static bool choose(void *arg, const char *chosen) {
+    struct history *h = arg;
+    free(h->chosen);
+    return copy(&h->chosen, chosen);
+}
+
 // -- opening and closing --------------------------------------------------------------------------
 
 static void close_history(void *arg) {
@@ -308,13 +330,9 @@ static void close_history(void *arg) {
         free(h->places);
         free(h->clusters);
         free(h->collectors);
+        free(h->chosen);
         free(h);
     }
-}
-
-static bool copy(char **to, const char *text) {
-    *to = text ? strdup(text) : NULL;
-    return *to || !text;
 }
 
 static struct history *make(const struct history_options *o, const struct target *target) {
@@ -361,6 +379,7 @@ enum store_status history_open(const struct history_options *o, struct store **o
         close_history(h);
         return STORE_MISSING;
     }
-    const struct mirror_source source = {h, h->name, extents, rows, names, close_history};
+    const struct mirror_source source = {h,     h->name,  extents, rows,
+                                         names, clusters, choose,  close_history};
     return store_open_mirror(&source, out, error);
 }

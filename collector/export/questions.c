@@ -35,14 +35,17 @@ static void put_among(const char *column, const char *choice, struct buffer *out
 // A collector is of the cluster that it said last.
 static void put_scope(const struct question_scope *scope, struct buffer *out) {
     put_among("collector", scope->collectors, out);
-    if (scope->clusters) {
-        buffer_printf(out,
-                      " AND (collector, database_id) IN (SELECT collector, database_id FROM "
-                      "%s." STATEMENT_COLLECTORS
-                      " GROUP BY collector, database_id HAVING argMax(cluster, seen) IN ",
-                      scope->database);
-        put_choice(scope->clusters, out);
-        buffer_text(out, ")");
+    const char *const clusters[] = {scope->clusters, scope->chosen};
+    for (int i = 0; i < 2; i++) {
+        if (clusters[i]) {
+            buffer_printf(out,
+                          " AND (collector, database_id) IN (SELECT collector, database_id FROM "
+                          "%s." STATEMENT_COLLECTORS
+                          " GROUP BY collector, database_id HAVING argMax(cluster, seen) IN ",
+                          scope->database);
+            put_choice(clusters[i], out);
+            buffer_text(out, ")");
+        }
     }
 }
 
@@ -255,8 +258,11 @@ void question_clusters(const struct question_scope *scope, struct buffer *out) {
     buffer_printf(out,
                   "SELECT name FROM (SELECT collector, database_id, argMax(cluster, seen) AS name "
                   "FROM %s." STATEMENT_COLLECTORS " GROUP BY collector, database_id) "
-                  "WHERE name != '' GROUP BY name ORDER BY name FORMAT RowBinary",
+                  "WHERE name != ''",
                   scope->database);
+    put_among("name", scope->clusters, out);
+    put_among("collector", scope->collectors, out);
+    buffer_text(out, " GROUP BY name ORDER BY name FORMAT RowBinary");
 }
 
 void question_extents(const struct question_scope *scope, struct buffer *out) {

@@ -12,6 +12,7 @@
 struct question_scope {
     const char *database; // of the engine
     const char *clusters, *collectors;
+    const char *chosen; // clusters: of those above some
 };
 
 // A file that was exported.

@@ -233,6 +233,21 @@ bool mirror_names(struct store *s, bool tiers, void (*each)(void *arg, const cha
     return source->names(source->arg, s->deadline_ns, tiers, each, arg, why) || fail(s, why);
 }
 
+bool query_clusters(struct store *s, void (*each)(void *arg, const char *name), void *arg) {
+    char why[STORE_ERROR_BYTES] = "";
+    const struct mirror_source *source = s->mirror ? &s->mirror->source : NULL;
+    return !source || source->clusters(source->arg, s->deadline_ns, each, arg, why) || fail(s, why);
+}
+
+bool store_is_mirror(const struct store *s) {
+    return s->mirror;
+}
+
+bool store_choose_clusters(struct store *s, const char *clusters) {
+    const struct mirror_source *source = s->mirror ? &s->mirror->source : NULL;
+    return !source || source->choose(source->arg, clusters) || query_no_memory(s);
+}
+
 // -- opening and closing --------------------------------------------------------------------------
 
 enum store_status store_open_mirror(const struct mirror_source *source, struct store **out,

@@ -15,6 +15,7 @@
 #include "report/report.h"
 #include "report/series.h"
 #include "report/slow.h"
+#include "store/mirror.h"
 #include "store/query_slow.h"
 #include "web/metrics.h"
 
@@ -52,9 +53,15 @@ static void work_nodes(struct store *store, struct answer *a) {
     bool any = query_extent(store, &first_s, &last_s);
     json_open(&j, '{');
     json_key_text(&j, "version", KPROF_VERSION);
+    json_key(&j, "exported");
+    json_bool(&j, store_is_mirror(store));
+    json_key(&j, "clusters");
+    json_open(&j, '[');
+    bool read = query_clusters(store, add_name, &j);
+    json_close(&j, ']');
     json_key(&j, "nodes");
     json_open(&j, '[');
-    bool read = query_nodes(store, add_name, &j);
+    read = read && query_nodes(store, add_name, &j);
     json_close(&j, ']');
     json_key(&j, "tiers");
     json_open(&j, '[');

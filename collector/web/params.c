@@ -166,6 +166,9 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
     if (strcmp(key, "node") == 0) {
         return choice(r, pair, r->out->node);
     }
+    if (strcmp(key, "cluster") == 0) {
+        return choice(r, pair, r->out->cluster);
+    }
     if (strcmp(key, "identity") == 0) {
         return choice(r, pair, r->out->identity) && sensible(r);
     }
@@ -208,7 +211,8 @@ static bool take(struct reading *r, const struct evkeyval *pair) {
 
 static bool once(struct reading *r, const struct evkeyvalq *all, const struct evkeyval *pair) {
     const struct evkeyval *other;
-    if (strcmp(pair->key, "node") == 0 || strcmp(pair->key, "identity") == 0) {
+    if (strcmp(pair->key, "node") == 0 || strcmp(pair->key, "identity") == 0 ||
+        strcmp(pair->key, "cluster") == 0) {
         return true;
     }
     TAILQ_FOREACH(other, all, next) {

@@ -23,6 +23,7 @@ struct params {
     bool open;               // until is now
     char node[PARAMS_CHOICE_BYTES];     // a choice (store/query.h); "": all
     char identity[PARAMS_CHOICE_BYTES]; // likewise
+    char cluster[PARAMS_CHOICE_BYTES];  // likewise, of collectors (store/mirror.h)
     char tier[PARAMS_TEXT_BYTES];       // "": all
     char label[PARAMS_TEXT_BYTES];      // of profiles; "always" unless told
     char before[PARAMS_TEXT_BYTES];     // a profile to compare with; "": none
@@ -44,6 +45,6 @@ struct params {
 // once: from, until (seconds since 1970 UTC), last (seconds until now), tier, label, before, most,
 // points, failed; what is compared with, before_from and before_until, or against (words of
 // text_against_parse); and of profiles metric, group, through, before_through, part_from,
-// part_until, before_part_from and before_part_until. Up to PARAMS_NAMES times: node, identity. On
-// false why says in a line what is wrong.
+// part_until, before_part_from and before_part_until. Up to PARAMS_NAMES times: node, identity,
+// cluster. On false why says in a line what is wrong.
 bool params_parse(const char *query, int64_t now_s, struct params *out, char why[PARAMS_WHY_BYTES]);

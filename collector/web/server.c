@@ -16,6 +16,7 @@
 #include "base/open_files.h"
 #include "codec/json.h"
 #include "report/reader.h"
+#include "store/mirror.h"
 #include "web/access.h"
 #include "web/answers.h"
 #include "web/assets.h"
@@ -109,7 +110,13 @@ static void work(struct reader_job *job, struct store *store) {
         a->why = job->error;
         return;
     }
-    p->address->work(store, a);
+    const char *clusters = a->params.cluster;
+    if (store && !store_choose_clusters(store, *clusters ? clusters : NULL)) {
+        a->status = 500;
+        a->why = store_error(store);
+    } else {
+        p->address->work(store, a);
+    }
     if (a->status != 200 && a->why != job->error) { // of the connection, which others use next
         snprintf(job->error, sizeof job->error, "%s", a->why);
         a->why = job->error;

@@ -71,6 +71,12 @@ struct mirror_source {
     // Each name of a node, or of a tier (in the order in which query_tiers has them).
     bool (*names)(void *arg, int64_t deadline_ns, bool tiers,
                   void (*each)(void *to, const char *name), void *to, char *why);
+    // Each name of a cluster that collectors are of.
+    bool (*clusters)(void *arg, int64_t deadline_ns, void (*each)(void *to, const char *name),
+                     void *to, char *why);
+    // From now on only rows of these clusters are asked for: a choice; NULL: of all that may be.
+    // False without memory.
+    bool (*choose)(void *arg, const char *clusters);
     void (*close)(void *arg);
 };
 
@@ -78,3 +84,12 @@ struct mirror_source {
 // says why.
 enum store_status store_open_mirror(const struct mirror_source *source, struct store **out,
                                     char error[STORE_ERROR_BYTES]);
+
+// Calls each for every cluster that there is a choice of, in alphabetical order: for none of a
+// file. False when the question failed.
+bool query_clusters(struct store *s, void (*each)(void *arg, const char *name), void *arg);
+// Whether it is a mirror: then notes and profiles are elsewhere.
+bool store_is_mirror(const struct store *s);
+// All questions from now on are of these clusters: a choice; NULL: of all. Nothing for a file.
+// False without memory.
+bool store_choose_clusters(struct store *s, const char *clusters);

@@ -161,6 +161,17 @@ static bool names_of(void *arg, int64_t deadline_ns, bool tiers,
     return true;
 }
 
+static bool clusters_of(void *arg, int64_t deadline_ns, void (*each)(void *to, const char *name),
+                        void *to, char *why) {
+    (void)arg, (void)deadline_ns, (void)each, (void)to, (void)why;
+    return true; // a file is of none
+}
+
+static bool choose(void *arg, const char *clusters) {
+    (void)arg;
+    return !clusters;
+}
+
 static void close_file(void *arg) {
     sqlite3_close(arg);
 }
@@ -170,7 +181,8 @@ struct store *mirror_fixture(const char *path) {
     struct store *s;
     sqlite3 *db;
     assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    const struct mirror_source source = {db, path, extents_of, rows_of, names_of, close_file};
+    const struct mirror_source source = {db,       path,        extents_of, rows_of,
+                                         names_of, clusters_of, choose,     close_file};
     if (store_open_mirror(&source, &s, error) != STORE_OK) {
         fail_msg("%s", error);
     }

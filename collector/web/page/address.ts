@@ -5,7 +5,8 @@ import { addLook, type Look, lookOf } from "./flame/look";
 export type View = {
   view: "" | "nodes" | "samples"; // "": the numbers of a stretch; samples: those of a label as one map
   label: string;
-  nodes: string[];      // none: all of them; so for the next two
+  clusters: string[];   // none: all of them; so for the next three
+  nodes: string[];
   identities: string[];
   tiers: string[];      // that charts and tables show; what the others take stands as one
   last: number;         // seconds up to now; 0: from is told
@@ -24,7 +25,7 @@ export type View = {
 const DRAWN = ["group", "part_from", "part_until", "before_part_from", "before_part_until"] as const;
 export type Drawn = Partial<Record<typeof DRAWN[number], string>>;
 export type Against = "" | "before" | "day" | "week";
-type Lists = "nodes" | "identities" | "tiers";
+type Lists = "clusters" | "nodes" | "identities" | "tiers";
 
 export const RANGES: [number, string][] = [
   [1800, "last 30 min"], [3600, "last hour"], [10800, "last 3 h"], [21600, "last 6 h"], [86400, "last 24 h"], [604800, "last 7 days"],
@@ -35,9 +36,9 @@ const SHORTEST = 60; // seconds, since something that was just now
 /** What the API takes of names at most. */
 export const MOST_NAMES = 16;
 
-const USUAL: View = { view: "", label: "", nodes: [], identities: [], tiers: [], last: 3600, from: 0, until: 0, compare: "", find: "", slow: 0, profile: 0,
+const USUAL: View = { view: "", label: "", clusters: [], nodes: [], identities: [], tiers: [], last: 3600, from: 0, until: 0, compare: "", find: "", slow: 0, profile: 0,
                       before: 0, sort: "", look: {}, drawn: {} };
-const LISTS: [Lists, string][] = [["nodes", "node"], ["identities", "identity"], ["tiers", "tier"]];
+const LISTS: [Lists, string][] = [["clusters", "cluster"], ["nodes", "node"], ["identities", "identity"], ["tiers", "tier"]];
 
 /** What the address asks for. */
 export function view(): View {
@@ -50,7 +51,7 @@ export function view(): View {
   const from = number("from"), until = number("until"), compare = p.get("compare") ?? "";
   const bounded = from > 0 && (until > from || until === 0);
   return {
-    view: p.get("view") === "nodes" ? "nodes" : p.get("view") === "samples" ? "samples" : "", label: p.get("label") ?? "", nodes: names("node"), identities: names("identity"), tiers: names("tier"),
+    view: p.get("view") === "nodes" ? "nodes" : p.get("view") === "samples" ? "samples" : "", label: p.get("label") ?? "", clusters: names("cluster"), nodes: names("node"), identities: names("identity"), tiers: names("tier"),
     last: bounded ? 0 : number("last") || USUAL.last, from: bounded ? from : 0, until: bounded ? until : 0,
     compare: compare === "before" || compare === "day" || compare === "week" ? compare : "", find: p.get("find") ?? "",
     slow: number("slow"), profile: number("profile"), before: number("before"), sort: p.get("sort") ?? "",

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server answers. Names in it come from nodes that nobody vouches for: they are texts, and nothing else.
+import { view } from "./address";
 
 export type Verdict = "ok" | "unclear" | "lossy" | "paused" | null;
 export type Values = (number | null)[];
-export type Nodes = { version: string; nodes: string[]; tiers: string[]; first_s: number | null; last_s: number | null };
+/** exported: what many collectors have sent to one place, without notes and profiles. */
+export type Nodes = { version: string; exported: boolean; clusters: string[]; nodes: string[]; tiers: string[]; first_s: number | null; last_s: number | null };
 export type Row = {
   identity: string; tier: string; requests: number; calls: number; errors: number; mean_us: number; max_us: number;
   p50_us: number; p90_us: number; p99_us: number; p999_us: number; total_us: number; self_us: number; wait_us: number; async_us: number;
@@ -131,6 +133,7 @@ type Question = Record<string, string | number | string[] | undefined>;
 /** One answer of /api/v1/PATH. What is "" or undefined is not asked for; a list stands as often as it is long. */
 export async function get<T>(path: string, question: Question, signal: AbortSignal): Promise<T> {
   const p = new URLSearchParams();
+  view().clusters.forEach(one => p.append("cluster", one));
   for (const [key, value] of Object.entries(question)) {
     for (const one of Array.isArray(value) ? value : [value]) {
       if (one !== undefined && one !== "") { p.append(key, String(one)); }

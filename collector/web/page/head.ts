@@ -69,6 +69,9 @@ export class Head {
   }
 
   private picks(v: View, nodes: Nodes): HTMLElement[] {
+    const clusters = nodes.clusters.length === 0 && v.clusters.length === 0 ? []
+      : [pick({ id: "cluster", all: "all clusters", many: "clusters", chosen: v.clusters, names: async () => nodes.clusters,
+                take: clusters => go({ ...NUMBERS, clusters, nodes: [] }) })];
     const all = [
       pick({ id: "node", all: "all nodes", many: "nodes", chosen: v.nodes, names: async () => nodes.nodes, take: nodes => go({ ...NUMBERS, nodes }) }),
       pick({ id: "identity", all: "all identities", many: "identities", chosen: v.identities, called, take: identities =>
@@ -79,7 +82,7 @@ export class Head {
       } }),
       pick({ id: "tier", all: "all tiers", many: "tiers", chosen: v.tiers, names: async () => nodes.tiers, take: tiers => go({ ...NUMBERS, tiers }) }),
     ];
-    return v.view !== "" ? all.slice(0, 1) : all;
+    return [...clusters, ...(v.view !== "" ? all.slice(0, 1) : all)];
   }
 
   /** What happened in the stretch: it can be compared with what was before that. */

@@ -18,9 +18,10 @@ function orders(state: State): HTMLElement | null {
 
 function databaseAlone(nodes: Nodes): HTMLElement {
   return h("section", { class: "state" }, h("h1", {}, "No collector here"),
-    h("p", {}, "This page is of a database alone: nobody knows what its nodes do now."),
+    h("p", {}, nodes.exported ? "This page is of what collectors have exported: each one's own page has its nodes as they are now."
+      : "This page is of a database alone: nobody knows what its nodes do now."),
     nodes.nodes.length > 0 ? h("p", {}, "It has data of ", nodes.nodes.join(", "), ".") : null,
-    h("p", {}, "The page of ", h("code", {}, "kprof-collector --http 4712"), " has the nodes as they are."));
+    nodes.exported ? null : h("p", {}, "The page of ", h("code", {}, "kprof-collector --http 4712"), " has the nodes as they are."));
 }
 
 /** Who does not trace comes first, then by name. */

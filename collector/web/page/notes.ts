@@ -32,8 +32,8 @@ export class Notes {
   private may = false;
   private shown: Noted[] = [];
 
-  /** node: of which notes are added; "": of all of them. */
-  constructor(private readonly node: string, gone: AbortSignal) {
+  /** node: of which notes are added; "": of all of them. elsewhere: those that there are do not come here. */
+  constructor(private readonly node: string, private readonly elsewhere: boolean, gone: AbortSignal) {
     this.form = h("form", { class: "controls", hidden: true }, this.text, h("button", { type: "submit" }, "Add it"),
                   h("button", { type: "button", onclick: () => this.open(false) }, "Cancel"));
     this.form.addEventListener("submit", event => {
@@ -61,8 +61,8 @@ export class Notes {
   }
 
   private draw(): void {
-    fill(this.list, this.shown.length === 0
-      ? h("p", { class: "quiet" }, "None in this stretch.", this.may ? null : " ",
+    fill(this.list, this.elsewhere ? h("p", { class: "quiet" }, "They are in the collectors' own databases, as profiles are.")
+      : this.shown.length === 0 ? h("p", { class: "quiet" }, "None in this stretch.", this.may ? null : " ",
           this.may ? null : h("code", {}, "kprof note \"deployed 1.4\""), this.may ? null : " adds one.")
       : h("ul", {}, ...this.shown.map(m => h("li", {}, h("a", { href: since(m.at_s), title: "What happened since then" },
           `${moment(m.at_s, false)} ${m.text}`), m.node ? ` (${m.node})` : null))));

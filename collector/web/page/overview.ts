@@ -41,7 +41,7 @@ export function overview(v: View, nodes: Nodes, gone: AbortSignal): Shown {
   const trust = h("details", { class: "trust" });
   const rows = h("section", { class: "rows", tabindex: "0", "aria-label": identity ? "Tiers" : "Identities" });
   const paths = new Paths();
-  const notes = new Notes(v.nodes.length === 1 ? v.nodes[0] : "", gone);
+  const notes = new Notes(v.nodes.length === 1 ? v.nodes[0] : "", nodes.exported, gone);
   const kept = h("div", { class: "kept" });
   const covers = h("p", { class: "quiet covers" });
   const element = h("div", {});
