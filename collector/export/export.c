@@ -2,12 +2,9 @@
 #include "export/export.h"
 
 #include <openssl/rand.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -17,15 +14,14 @@
 #include "export/send.h"
 #include "export/statements.h"
 #include "export/target.h"
+#include "export/worker.h"
 
 static const int64_t SECOND = 1000000000;
 enum {
-    BEAT_S = 60,     // between two signs of life
-    DROP_S = 3600,   // between two looks for old partitions
-    COUNT_S = 5,     // between two counts of what waits
-    COMPLAIN_S = 60, // between two lines of the log
-    LATE_S = 60,     // what waits for so long the log tells of
-    NICE = 10,       // who ingests goes first
+    BEAT_S = 60,   // between two signs of life
+    DROP_S = 3600, // between two looks for old partitions
+    COUNT_S = 5,   // between two counts of what waits
+    LATE_S = 60,   // what waits for so long the log tells of
     PATH_BYTES = 4096
 };
 
@@ -36,29 +32,24 @@ struct exporter {
     char database[PATH_BYTES];
     struct writer *writer;
     struct http *http;
-    pthread_t thread;
-    pthread_mutex_t mutex; // protects what follows
-    pthread_cond_t changed;
-    bool stop;
-    struct export_status status;
+    struct worker worker;
+    struct export_status status; // its mutex protects this
 
     // the thread's own
     struct sender sender;
     struct batch batch;
     struct change_backlog backlog;
-    uint64_t instance;        // of this process
-    int64_t began_s;          // when it began
-    bool ready;               // the tables are there
-    bool told;                // that they are, in the log
-    bool ending;              // all that is there is sent, due or not
-    bool holds;               // the last try went wrong
-    bool complained;          // and that was told
+    uint64_t instance; // of this process
+    int64_t began_s;   // when it began
+    bool ready;        // the tables are there
+    bool told;         // that they are, in the log
+    bool ending;       // all that is there is sent, due or not
+    struct tries tries;
     bool seen;                // twin_s is what it was when this process began
     int64_t twin_s;           // when another one of our name was there last
     int64_t twin_at;          // when that was found to be a later time
-    int64_t pause_s;          // until the next try
     int64_t beat_at, drop_at; // monotonic seconds
-    int64_t count_at, complain_at;
+    int64_t count_at;
 };
 
 static int64_t monotonic_s(void) {
@@ -74,33 +65,33 @@ static int64_t wall_s(void) {
 static void set_status(struct exporter *e) {
     const struct change_backlog *b = &e->backlog;
     int64_t now = wall_s();
-    pthread_mutex_lock(&e->mutex);
+    pthread_mutex_lock(&e->worker.mutex);
     struct export_status *s = &e->status;
-    s->sending = e->ready && !e->holds;
+    s->sending = e->ready && !e->tries.failing;
     s->twin = e->twin_at > 0 && monotonic_s() - e->twin_at < 3 * BEAT_S;
     s->behind_s = b->marks > 0 && now > b->oldest_s ? now - b->oldest_s : 0;
     s->marks = b->marks;
     s->rows = e->sender.rows;
     s->refused = b->refused;
     s->lost = b->lost;
-    snprintf(s->why, sizeof s->why, "%s", e->holds ? e->sender.why : "");
-    pthread_mutex_unlock(&e->mutex);
+    snprintf(s->why, sizeof s->why, "%s", e->tries.failing ? e->sender.why : "");
+    pthread_mutex_unlock(&e->worker.mutex);
 }
 
 void exporter_status(struct exporter *e, struct export_status *out) {
-    pthread_mutex_lock(&e->mutex);
+    pthread_mutex_lock(&e->worker.mutex);
     *out = e->status;
-    pthread_mutex_unlock(&e->mutex);
+    pthread_mutex_unlock(&e->worker.mutex);
 }
 
 // One line a minute of what is not as it should be.
 static void complain(struct exporter *e) {
     struct export_status s;
     exporter_status(e, &s);
-    if (monotonic_s() < e->complain_at || (s.sending && !s.twin && s.behind_s < LATE_S)) {
+    if ((s.sending && !s.twin && s.behind_s < LATE_S) ||
+        !tries_may_tell(&e->tries, monotonic_s(), !s.sending)) {
         return;
     }
-    e->complained = !s.sending;
     if (!s.sending) {
         log_warning("export: %s takes nothing (%s). It is tried again; %llu buckets wait, the "
                     "oldest for %lld s",
@@ -113,31 +104,9 @@ static void complain(struct exporter *e) {
         log_info("export: %llu buckets wait for %s, the oldest for %lld s",
                  (unsigned long long)s.marks, e->to, (long long)s.behind_s);
     }
-    e->complain_at = monotonic_s() + COMPLAIN_S;
 }
 
 // -- the thread -----------------------------------------------------------------------------------
-
-// Sleeps, unless it is to end. Whether to go on.
-static bool sleep_s(struct exporter *e, int64_t seconds) {
-    struct timespec until = {.tv_sec = monotonic_s() + seconds,
-                             .tv_nsec = clock_monotonic() % SECOND};
-    pthread_mutex_lock(&e->mutex);
-    int rc = 0;
-    while (!e->stop && rc == 0) {
-        rc = pthread_cond_timedwait(&e->changed, &e->mutex, &until);
-    }
-    bool stop = e->stop;
-    pthread_mutex_unlock(&e->mutex);
-    return !stop;
-}
-
-static bool stopped(struct exporter *e) {
-    pthread_mutex_lock(&e->mutex);
-    bool stop = e->stop;
-    pthread_mutex_unlock(&e->mutex);
-    return stop;
-}
 
 static struct changes *open_changes(struct exporter *e) {
     char error[STORE_ERROR_BYTES];
@@ -265,33 +234,23 @@ static bool send_batch(struct exporter *e) {
 // Waits for so long that a backlog goes at the rate that is allowed.
 static bool keep_rate(struct exporter *e, int64_t began) {
     int64_t least = (int64_t)e->batch.rows * SECOND / LIMIT_EXPORT_ROWS_PER_SECOND;
-    int64_t left = least - (clock_monotonic() - began);
-    if (left > 0) {
-        struct timespec rest = {left / SECOND, left % SECOND};
-        nanosleep(&rest, NULL);
-    }
-    return !stopped(e);
+    return worker_sleep(&e->worker, least - (clock_monotonic() - began));
 }
 
 // Something went wrong: longer pauses, the longer it does.
 static bool hold(struct exporter *e) {
-    e->holds = true;
-    e->pause_s = e->pause_s == 0 ? LIMIT_EXPORT_PAUSE_LEAST : 2 * e->pause_s;
-    e->pause_s = e->pause_s < LIMIT_EXPORT_PAUSE_MOST ? e->pause_s : LIMIT_EXPORT_PAUSE_MOST;
+    int64_t pause_s = tries_failed(&e->tries);
     e->count_at = 0; // the pauses are long enough
     count_backlog(e);
     set_status(e);
     complain(e);
-    return sleep_s(e, e->pause_s);
+    return worker_sleep(&e->worker, pause_s * SECOND);
 }
 
 static void go_on(struct exporter *e) {
-    if (e->holds && e->complained) {
+    if (tries_worked(&e->tries)) {
         log_info("export: %s takes rows again", e->to);
-        e->complained = false;
     }
-    e->holds = false;
-    e->pause_s = 0;
     count_backlog(e);
     set_status(e);
     complain(e);
@@ -305,14 +264,14 @@ static bool turn(struct exporter *e) {
         e->ready = false;
         e->beat_at = 0;
         batch_again(&e->batch);
-        return stopped(e) ? false : hold(e);
+        return worker_stopped(&e->worker) ? false : hold(e);
     }
     go_on(e);
     drop_old(e);
     if (e->batch.full && e->batch.rows + e->batch.whole > 0) {
         return keep_rate(e, began);
     }
-    return sleep_s(e, 1);
+    return worker_sleep(&e->worker, SECOND);
 }
 
 // What is there is sent now, due or not: nobody knows whether this file is ever opened again.
@@ -327,10 +286,10 @@ static void send_rest(struct exporter *e) {
 
 static void *export_thread(void *arg) {
     struct exporter *e = arg;
-    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE); // of this thread alone, on Linux
+    worker_nice();
     while (turn(e)) {
     }
-    if (!e->holds) {
+    if (!e->tries.failing) {
         send_rest(e);
     }
     return NULL;
@@ -371,24 +330,18 @@ static void free_exporter(struct exporter *e) {
     http_free(e->http);
     sender_free(&e->sender);
     batch_free(&e->batch);
-    pthread_cond_destroy(&e->changed);
-    pthread_mutex_destroy(&e->mutex);
+    worker_free(&e->worker);
     free(e);
 }
 
 static struct exporter *make(const struct export_options *o, const struct target *target) {
-    pthread_condattr_t attributes;
-    const struct http_options http = {target, o->password, o->ca};
+    const struct http_options http = {.target = target, .password = o->password, .ca = o->ca};
     struct exporter *e = calloc(1, sizeof *e);
     if (!e) {
         return NULL;
     }
     e->target = *target;
-    pthread_mutex_init(&e->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&e->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    worker_init(&e->worker);
     target_text(target, e->to);
     snprintf(e->status.to, sizeof e->status.to, "%.*s", EXPORT_WHY_BYTES - 1, e->to);
     snprintf(e->name, sizeof e->name, "%s", o->name);
@@ -418,7 +371,7 @@ struct exporter *exporter_start(const struct export_options *o, struct writer *w
         return NULL;
     }
     e->writer = writer;
-    if (pthread_create(&e->thread, NULL, export_thread, e) != 0) {
+    if (!worker_start(&e->worker, export_thread, e)) {
         snprintf(why, EXPORT_WHY_BYTES, "no thread can be made");
         free_exporter(e);
         return NULL;
@@ -428,17 +381,7 @@ struct exporter *exporter_start(const struct export_options *o, struct writer *w
 
 void exporter_stop(struct exporter *e) {
     if (e) {
-        pthread_mutex_lock(&e->mutex);
-        e->stop = true;
-        pthread_cond_broadcast(&e->changed);
-        pthread_mutex_unlock(&e->mutex);
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += LIMIT_EXPORT_END_SECONDS;
-        if (pthread_timedjoin_np(e->thread, NULL, &until) != 0) {
-            http_stop(e->http);
-            pthread_join(e->thread, NULL);
-        }
+        worker_end(&e->worker, e->http);
         free_exporter(e);
     }
 }

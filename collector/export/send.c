@@ -11,9 +11,7 @@ enum {
     GZIP = 16 + MAX_WBITS,
     LEVEL = 1, // a third of the bytes already; more takes longer than it saves
     MEMORY = 8,
-    PACKED_BYTES = 2 * LIMIT_EXPORT_BATCH_BYTES,
-    // Where so many rows are refused and none is taken, it is not the rows.
-    SUSPECTS = 16
+    PACKED_BYTES = 2 * LIMIT_EXPORT_BATCH_BYTES
 };
 
 void sender_init(struct sender *s, struct http *http, const char *database) {
@@ -163,22 +161,21 @@ static bool pack(struct sender *s, struct slice bytes) {
     return ok || fail(s, "no memory to pack the rows");
 }
 
-// What is known about the rows of a table while parts of them are sent.
-struct parts {
+// The rows of a table.
+struct table {
+    struct sender *sender;
     struct batch *batch;
     enum change_table table;
-    bool taken;                  // some were taken
-    uint32_t suspects[SUSPECTS]; // refused alone, while none was taken
-    uint32_t suspect_count;
-    char why[CHANGE_REASON_BYTES]; // of the suspects, the first one's
 };
 
-static enum answer_meaning insert(struct sender *s, const struct batch_table *t, uint32_t from,
-                                  uint32_t until, enum change_table table) {
+static enum answer_meaning insert(void *context, uint32_t from, uint32_t until) {
+    const struct table *of = context;
+    struct sender *s = of->sender;
+    const struct batch_table *t = &of->batch->tables[of->table];
     struct answer answer;
     uint32_t start = from > 0 ? t->rows[from - 1].end : 0;
     buffer_reset(&s->sql);
-    statement_insert(s->database, table, &s->sql);
+    statement_insert(s->database, of->table, &s->sql);
     buffer_append(&s->sql, "", 1);
     if (s->sql.failed ||
         !pack(s, slice_of(t->bytes.data + start, t->rows[until - 1].end - start))) {
@@ -190,69 +187,22 @@ static enum answer_meaning insert(struct sender *s, const struct batch_table *t,
         .setting = statement_modern(s->major) && s->major >= 22 ? "async_insert=0" : NULL,
         .body = slice_of(s->packed.data, s->packed.len),
         .packed = true};
-    return http_ask(s->http, &q, &answer, s->why) ? answer_to_order(&answer, s->why) : ANSWER_LATER;
+    enum answer_meaning meaning =
+        http_ask(s->http, &q, &answer, s->why) ? answer_to_order(&answer, s->why) : ANSWER_LATER;
+    s->rows += meaning == ANSWER_DONE ? until - from : 0;
+    return meaning;
 }
 
-// A row alone was refused. Whether to go on.
-static bool suspect(struct sender *s, struct parts *p, uint32_t row) {
-    if (p->taken) {
-        batch_refuse(p->batch, p->table, row, s->why);
-        return true;
-    }
-    if (p->suspect_count == SUSPECTS) {
-        return false;
-    }
-    if (p->suspect_count == 0) {
-        snprintf(p->why, sizeof p->why, "%s", s->why);
-    }
-    p->suspects[p->suspect_count++] = row;
-    return true;
-}
-
-// The table takes rows: those that were suspected are refused.
-static void convict(struct parts *p) {
-    p->taken = true;
-    for (uint32_t i = 0; i < p->suspect_count; i++) {
-        batch_refuse(p->batch, p->table, p->suspects[i], p->why);
-    }
-    p->suspect_count = 0;
-}
-
-// Sends rows; halves of what is refused, until it is one row. As deep as a batch can be halved.
-static enum sent send_rows(struct sender *s, struct parts *p, uint32_t from, uint32_t until) {
-    struct batch_table *t = &p->batch->tables[p->table];
-    switch (insert(s, t, from, until, p->table)) {
-    case ANSWER_DONE:
-        s->rows += until - from;
-        convict(p);
-        return SENT_ALL;
-    case ANSWER_MISSING:
-        return SENT_MISSING;
-    case ANSWER_LATER:
-        return SENT_LATER;
-    case ANSWER_REFUSED:
-        break;
-    }
-    if (until - from == 1) {
-        return suspect(s, p, from) ? SENT_ALL : SENT_LATER;
-    }
-    uint32_t middle = from + (until - from) / 2;
-    enum sent first = send_rows(s, p, from, middle);
-    return first == SENT_ALL ? send_rows(s, p, middle, until) : first;
+static void refuse(void *context, uint32_t row, const char *reason) {
+    const struct table *of = context;
+    batch_refuse(of->batch, of->table, row, reason);
 }
 
 enum sent sender_send(struct sender *s, struct batch *b) {
     for (int i = 0; i < CHANGE_TABLES; i++) {
-        struct parts p = {.batch = b, .table = (enum change_table)i};
-        if (b->tables[i].count == 0) {
-            continue;
-        }
-        enum sent sent = send_rows(s, &p, 0, b->tables[i].count);
-        if (sent == SENT_ALL && p.suspect_count > 0) {
-            // all of them were refused: it may be the table. With others beside them it will show
-            snprintf(s->why, sizeof s->why, "%s", p.why);
-            sent = SENT_LATER;
-        }
+        struct table table = {s, b, (enum change_table)i};
+        struct parts p = {.insert = insert, .refuse = refuse, .context = &table, .why = s->why};
+        enum sent sent = b->tables[i].count > 0 ? parts_send(&p, b->tables[i].count) : SENT_ALL;
         if (sent != SENT_ALL) {
             return sent;
         }

@@ -7,6 +7,7 @@
 
 #include "export/batch.h"
 #include "export/http.h"
+#include "export/parts.h"
 #include "export/statements.h"
 
 struct sender {
@@ -30,9 +31,5 @@ bool sender_beat(struct sender *s, const struct statement_self *self, int64_t *t
 // Has an engine without TTL drop partitions that are past their time. The count, or -1.
 int sender_drop_old(struct sender *s);
 
-enum sent {
-    SENT_ALL,     // but for the rows that batch_refuse was told of
-    SENT_MISSING, // the tables are not there any more: set up again
-    SENT_LATER    // nothing is certain: all of it again, later
-};
+// Missing: the tables are not there any more.
 enum sent sender_send(struct sender *s, struct batch *b);
