@@ -20,6 +20,7 @@ struct answer {
     uint32_t exception; // of the head's X-ClickHouse-Exception-Code; 0: none
     struct slice body;  // its first bytes
     bool cut;           // there were more of them than are taken
+    uint32_t retry_s;   // of the head's Retry-After, where that is a number; 0: none
 };
 
 // What an answer to a statement means that answers nothing when it succeeds, as an insert does.

@@ -336,7 +336,7 @@ static void close_history(void *arg) {
 }
 
 static struct history *make(const struct history_options *o, const struct target *target) {
-    const struct http_options http = {target, o->password, o->ca};
+    const struct http_options http = {.target = target, .password = o->password, .ca = o->ca};
     struct history *h = calloc(1, sizeof *h);
     if (!h) {
         return NULL;

@@ -26,14 +26,14 @@ struct http {
     CURL *easy;
     CURLM *multi;
     struct curl_slist *heads, *packed; // of a request; packed: with the body's encoding
-    char base[TARGET_HOST_BYTES + 40]; // http://host:port/
+    char base[TARGET_HOST_BYTES + TARGET_PATH_BYTES + 40]; // http://host:port/path
     char error[CURL_ERROR_SIZE];
     struct buffer url;
     uint8_t body[LIMIT_EXPORT_ANSWER_BYTES]; // of the answer
     size_t body_len, head_len;
     const struct http_question *asked;
     size_t taken; // by the question's own function
-    uint32_t exception;
+    uint32_t exception, retry_s;
     bool cut, head_cut;
     atomic_bool stopped;
 };
@@ -65,19 +65,24 @@ static size_t take_body(char *data, size_t one, size_t n, void *context) {
     return taken; // less than it was given ends the transfer
 }
 
+// The number of a head, name with its colon, where that is the one.
+static void take_number(const char *data, size_t len, const char *name, uint32_t *out) {
+    size_t from = strlen(name);
+    if (len > from + 1 && strncasecmp(data, name, from) == 0) {
+        char digits[16] = "";
+        from += data[from] == ' ';
+        memcpy(digits, data + from, len - from < sizeof digits ? len - from : sizeof digits - 1);
+        *out = (uint32_t)strtoul(digits, NULL, 10);
+    }
+}
+
 static size_t take_head(char *data, size_t one, size_t n, void *context) {
-    static const char name[] = "X-ClickHouse-Exception-Code:";
     struct http *h = context;
     size_t len = one * n;
     h->head_len += len;
     h->head_cut = h->head_len > LIMIT_EXPORT_HEAD_BYTES;
-    if (len > sizeof name && strncasecmp(data, name, sizeof name - 1) == 0) {
-        char digits[16] = "";
-        size_t from = sizeof name - 1;
-        from += data[from] == ' ';
-        memcpy(digits, data + from, len - from < sizeof digits ? len - from : sizeof digits - 1);
-        h->exception = (uint32_t)strtoul(digits, NULL, 10);
-    }
+    take_number(data, len, "X-ClickHouse-Exception-Code:", &h->exception);
+    take_number(data, len, "Retry-After:", &h->retry_s);
     return h->head_cut ? 0 : len;
 }
 
@@ -104,9 +109,14 @@ static bool add_word(struct curl_slist **list, const char *name, const char *val
 
 // The user and the password go as headers: addresses stand in logs on the way.
 static bool make_heads(struct curl_slist **list, const struct http_options *o) {
-    return add_head(list, "Expect:") && add_head(list, "Content-Type: application/octet-stream") &&
-           (!o->target->user[0] || add_word(list, "X-ClickHouse-User", o->target->user)) &&
-           (!o->password || add_word(list, "X-ClickHouse-Key", o->password));
+    bool ok = add_head(list, "Expect:") &&
+              add_word(list, "Content-Type", o->type ? o->type : "application/octet-stream") &&
+              (!o->target->user[0] || add_word(list, "X-ClickHouse-User", o->target->user)) &&
+              (!o->password || add_word(list, "X-ClickHouse-Key", o->password));
+    for (const char *const *head = o->heads; ok && head && *head; head++) {
+        ok = add_head(list, *head);
+    }
+    return ok;
 }
 
 static void set_options(struct http *h, const struct http_options *o) {
@@ -140,8 +150,8 @@ struct http *http_new(const struct http_options *o) {
     }
     const char *host = o->target->host;
     bool brackets = strchr(host, ':');
-    snprintf(h->base, sizeof h->base, "%s://%s%s%s:%u/", o->target->tls ? "https" : "http",
-             brackets ? "[" : "", host, brackets ? "]" : "", o->target->port);
+    snprintf(h->base, sizeof h->base, "%s://%s%s%s:%u/%s", o->target->tls ? "https" : "http",
+             brackets ? "[" : "", host, brackets ? "]" : "", o->target->port, o->target->path);
     h->url = buffer_make(URL_BYTES);
     h->easy = curl_easy_init();
     h->multi = curl_multi_init();
@@ -196,6 +206,7 @@ static void put_escaped(struct buffer *out, const char *text) {
 static bool make_url(struct http *h, const struct http_question *q) {
     buffer_reset(&h->url);
     buffer_text(&h->url, h->base);
+    buffer_text(&h->url, q->path ? q->path : "");
     if (q->sql) {
         buffer_text(&h->url, "?query=");
         put_escaped(&h->url, q->sql);
@@ -238,7 +249,7 @@ static long patience(const struct http_question *q) {
 
 bool http_ask(struct http *h, const struct http_question *q, struct answer *out, char *why) {
     h->asked = q;
-    h->body_len = h->head_len = h->taken = h->exception = 0;
+    h->body_len = h->head_len = h->taken = h->exception = h->retry_s = 0;
     h->cut = h->head_cut = false;
     h->error[0] = 0;
     if (!make_url(h, q)) {
@@ -252,8 +263,10 @@ bool http_ask(struct http *h, const struct http_question *q, struct answer *out,
     curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS,
                      q->body.len > 0 ? (const char *)q->body.data : "");
     CURLcode result = perform(h);
-    *out = (struct answer){
-        .exception = h->exception, .body = slice_of(h->body, h->body_len), .cut = h->cut};
+    *out = (struct answer){.exception = h->exception,
+                           .body = slice_of(h->body, h->body_len),
+                           .cut = h->cut,
+                           .retry_s = h->retry_s};
     curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &out->status);
     if (result == CURLE_OK || (h->cut && !h->head_cut)) {
         return true;

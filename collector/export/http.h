@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP(S) to an engine, through libcurl: no redirects, no proxies, answers with bounds on their
-// size and time. One thread asks; another may stop it.
+// HTTP(S) to an engine or a receiver, through libcurl: no redirects, no proxies, answers with
+// bounds on their size and time. One thread asks; another may stop it.
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,9 @@ struct http_options {
     const struct target *target;
     const char *password; // NULL: none; goes as a header
     const char *ca;       // file of authorities; NULL: the system's
+    const char *type;     // Content-Type of what is sent; NULL: bytes
+    // further heads, such as "Authorization: Bearer x", NULL behind the last; NULL: none
+    const char *const *heads;
 };
 
 // NULL on failure: no memory. The options are copied.
@@ -22,6 +25,7 @@ struct http *http_new(const struct http_options *options);
 void http_free(struct http *h); // NULL is allowed
 
 struct http_question {
+    const char *path;    // below the target's; NULL: the target itself
     const char *sql;     // NULL: it is the body
     const char *setting; // "name=value" for the engine; NULL: none
     struct slice body;

@@ -9,7 +9,8 @@
 #include "base/listen_address.h"
 
 static const char PLAIN[] = "clickhouse://", TLS[] = "clickhouses://";
-enum { PORT_PLAIN = 8123, PORT_TLS = 8443, PORT_DIGITS = 5 };
+static const char HTTP[] = "http://", HTTPS[] = "https://";
+enum { PORT_PLAIN = 8123, PORT_TLS = 8443, PORT_OTLP = 4318, PORT_DIGITS = 5 };
 
 static bool refuse(char *why, const char *text) {
     snprintf(why, TARGET_WHY_BYTES, "%s", text);
@@ -106,6 +107,46 @@ bool target_parse(const char *url, struct target *out, char why[TARGET_WHY_BYTES
     return true;
 }
 
+// The path that the receiver's own words stand below: without the / around it.
+static bool take_path(const char *from, char out[TARGET_PATH_BYTES]) {
+    size_t n = strlen(from);
+    while (n > 0 && from[n - 1] == '/') {
+        n--;
+    }
+    if (n == 0) {
+        return true;
+    }
+    if (!take_word(from, n, "/-_.~", out, TARGET_PATH_BYTES - 1)) {
+        return false;
+    }
+    memcpy(out + n, "/", 2);
+    return true;
+}
+
+bool target_parse_otlp(const char *url, struct target *out, char why[TARGET_WHY_BYTES]) {
+    bool tls = starts_with(url, HTTPS);
+    *out = (struct target){.tls = tls, .port = PORT_OTLP};
+    if (!tls && !starts_with(url, HTTP)) {
+        return refuse(why, "want http://HOST[:PORT][/PATH], or https:// for TLS");
+    }
+    const char *at = url + (tls ? sizeof HTTPS : sizeof HTTP) - 1;
+    const char *slash = strchr(at, '/');
+    size_t len = slash ? (size_t)(slash - at) : strlen(at);
+    if (memchr(at, '@', len)) {
+        return refuse(why, "a user or a password in the address is open to everybody on this "
+                           "machine; put an Authorization header into a file, for "
+                           "--otlp-headers-file");
+    }
+    if (len == 0 || !take_host(at, len, out)) {
+        return refuse(why, "that is no host with a port from 1 to 65535");
+    }
+    if (slash && !take_path(slash + 1, out->path)) {
+        return refuse(why, "the path behind the host is at most 200 letters, digits or one of "
+                           "/-_.~; /v1/traces and /v1/metrics are put behind it");
+    }
+    return true;
+}
+
 bool target_loopback(const struct target *t) {
     return strcmp(t->host, "localhost") == 0 || listen_address_loopback(t->host);
 }
@@ -113,6 +154,6 @@ bool target_loopback(const struct target *t) {
 const char *target_text(const struct target *t, char out[TARGET_TEXT_BYTES]) {
     bool brackets = strchr(t->host, ':');
     snprintf(out, TARGET_TEXT_BYTES, "%s%s%s:%u/%s", brackets ? "[" : "", t->host,
-             brackets ? "]" : "", t->port, t->database);
+             brackets ? "]" : "", t->port, t->database[0] ? t->database : t->path);
     return out;
 }

@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const long statuses[] = {200, 302, 404, 500};
     struct slice body = slice_of(data, size);
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
-        const struct answer a = {statuses[i], 0, body, false};
+        const struct answer a = {statuses[i], 0, body, false, 0};
         enum answer_meaning order = answer_to_order(&a, reason);
         MUST((order == ANSWER_DONE) == (reason[0] == 0));
         MUST(order != ANSWER_DONE || (statuses[i] == 200 && size == 0));

@@ -7,7 +7,7 @@
 #include "export/answer.h"
 
 static enum answer_meaning meaning(long status, uint32_t head, const char *body, char *reason) {
-    const struct answer a = {status, head, slice_text(body), false};
+    const struct answer a = {status, head, slice_text(body), false, 0};
     return answer_to_order(&a, reason);
 }
 
@@ -55,7 +55,7 @@ static void strangers(void **state) {
     expect(500, 0, " Code: 33", ANSWER_LATER);
     expect(500, 0, "Code: 99999999999999999999", ANSWER_LATER);
     char reason[CHANGE_REASON_BYTES];
-    const struct answer cut = {200, 0, slice_text(""), true};
+    const struct answer cut = {200, 0, slice_text(""), true, 0};
     assert_int_equal(answer_to_order(&cut, reason), ANSWER_LATER);
     assert_int_equal(answer_to_question(&cut, reason), ANSWER_LATER);
 }

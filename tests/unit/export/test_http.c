@@ -63,6 +63,49 @@ static void said(void **state) {
     stop();
 }
 
+// To a receiver: its path, its type, and heads that others have chosen.
+static void said_to_a_receiver(void **state) {
+    (void)state;
+    static const char *const heads[] = {"Authorization: Bearer hush", "X-Scope: a", NULL};
+    struct answer a;
+    char why[CHANGE_REASON_BYTES];
+    engine_start(&server, keep_request, NULL);
+    struct target target = {.host = "127.0.0.1", .port = server.target.port, .path = "a/b/"};
+    const struct http_options o = {
+        .target = &target, .type = "application/x-protobuf", .heads = heads};
+    http = http_new(&o);
+    assert_non_null(http);
+    const struct http_question q = {.path = "v1/traces", .body = slice_text("x"), .packed = true};
+    assert_true(http_ask(http, &q, &a, why));
+    assert_non_null(strstr(seen, "POST /a/b/v1/traces HTTP/1.1\r\n"));
+    assert_non_null(strstr(seen, "Content-Type: application/x-protobuf\r\n"));
+    assert_non_null(strstr(seen, "Content-Encoding: gzip\r\n"));
+    assert_non_null(strstr(seen, "Authorization: Bearer hush\r\n"));
+    assert_non_null(strstr(seen, "X-Scope: a\r\n"));
+    assert_null(strcasestr(seen, "ClickHouse"));
+    assert_int_equal(a.retry_s, 0);
+    stop();
+}
+
+static void say_retry(void *arg, int fd, const struct engine_request *r) {
+    static const char text[] = "HTTP/1.1 503 Busy\r\nretry-after:17\r\n"
+                               "Content-Length: 2\r\n\r\nno";
+    (void)arg;
+    (void)r;
+    engine_write(fd, text, sizeof text - 1);
+}
+
+static void retry_after(void **state) {
+    (void)state;
+    struct answer a;
+    char why[CHANGE_REASON_BYTES];
+    start(say_retry, NULL);
+    assert_true(ask(NULL, "x", &a, why));
+    assert_int_equal(a.status, 503);
+    assert_int_equal(a.retry_s, 17);
+    stop();
+}
+
 static void say_exception(void *arg, int fd, const struct engine_request *r) {
     static const char text[] = "HTTP/1.1 400 Bad\r\nx-clickhouse-exception-code: 469\r\n"
                                "Content-Length: 2\r\n\r\nno";
@@ -252,6 +295,8 @@ static void stopped_from_outside(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(said),
+        cmocka_unit_test(said_to_a_receiver),
+        cmocka_unit_test(retry_after),
         cmocka_unit_test(exceptions),
         cmocka_unit_test(bodies_are_cut),
         cmocka_unit_test(heads_are_bounded),

@@ -97,6 +97,61 @@ static void long_ones(void **state) {
     }
 }
 
+// Receivers of OTLP.
+static void receivers(void **state) {
+    (void)state;
+    static const struct {
+        const char *url;
+        bool tls;
+        const char *host;
+        int port;
+        const char *path, *text;
+    } good[] = {
+        {"http://localhost", false, "localhost", 4318, "", "localhost:4318/"},
+        {"https://otel.example.org/", true, "otel.example.org", 4318, "", "otel.example.org:4318/"},
+        {"https://a.example:443/otlp", true, "a.example", 443, "otlp/", "a.example:443/otlp/"},
+        {"http://[::1]:1/a/b-c_d.e~//", false, "::1", 1, "a/b-c_d.e~/", "[::1]:1/a/b-c_d.e~/"}};
+    char why[TARGET_WHY_BYTES], text[TARGET_TEXT_BYTES];
+    struct target t;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(target_parse_otlp(good[i].url, &t, why));
+        assert_int_equal(t.tls, good[i].tls);
+        assert_string_equal(t.host, good[i].host);
+        assert_int_equal(t.port, good[i].port);
+        assert_string_equal(t.path, good[i].path);
+        assert_string_equal(target_text(&t, text), good[i].text);
+    }
+    static const char *const bad[] = {"",
+                                      "localhost:4318",
+                                      "grpc://localhost:4317",
+                                      "http://",
+                                      "http:///v1",
+                                      "http://host:0",
+                                      "http://host:65536/",
+                                      "http://host/a b",
+                                      "http://host/a?b=c",
+                                      "http://host/a#b",
+                                      "http://host/a%0d%0aX:y",
+                                      "http://host\r\nX: y/",
+                                      "http://host/a\r\nX: y"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        why[0] = 0;
+        if (target_parse_otlp(bad[i], &t, why)) {
+            fail_msg("'%s' was taken", bad[i]);
+        }
+        assert_true(strlen(why) > 10);
+    }
+    assert_false(target_parse_otlp("https://me:hush@host/", &t, why));
+    assert_null(strstr(why, "hush"));
+    assert_non_null(strstr(why, "--otlp-headers-file"));
+    char url[300] = "http://h/";
+    memset(url + 9, 'p', 200);
+    assert_true(target_parse_otlp(url, &t, why));
+    assert_int_equal(strlen(t.path), 201);
+    url[209] = 'p';
+    assert_false(target_parse_otlp(url, &t, why));
+}
+
 static void passwords(void **state) {
     (void)state;
     char why[EXPORT_WHY_BYTES];
@@ -140,6 +195,6 @@ static void texts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(addresses), cmocka_unit_test(refused),
                                        cmocka_unit_test(long_ones), cmocka_unit_test(passwords),
-                                       cmocka_unit_test(texts)};
+                                       cmocka_unit_test(texts),     cmocka_unit_test(receivers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
