@@ -251,7 +251,7 @@ static bool write_all(struct store *s, uint32_t bucket_s, const struct stats *co
             return false;
         }
     }
-    return store_mark(s, &resolutions, sets, count);
+    return store_mark(s, &resolutions, sets, count) && store_otlp_late(s, sets, count);
 }
 
 bool store_write(struct store *s, uint32_t bucket_s, const struct stats *batch,

@@ -95,7 +95,12 @@ struct store {
 
     struct mirror *mirror; // NULL: its rows are in a file
 
-    bool follow;       // see store_follow
+    bool follow; // see store_follow
+    struct {
+        bool follow;     // see store_otlp_follow, and so are
+        bool signals[2]; // OTLP_SIGNALS of store/otlp.h
+        uint32_t resolution_s;
+    } otlp;
     struct map marked; // the buckets and nodes marked in this transaction; no slots: never used
 
     uint64_t set_aside; // rows, see store_set_aside
@@ -209,6 +214,17 @@ bool store_mark(struct store *s, const struct resolutions *resolutions,
 // a resolution are kept; kept_s: requests.
 void store_expire_marks(struct store *s, int64_t now_s, int64_t (*keep_s)(uint32_t resolution_s),
                         int64_t kept_s);
+
+// -- otlp.c: what --otlp has sent -----------------------------------------------------------------
+
+// Within the transaction of a batch: counts the requests in it that are of buckets that were sent.
+bool store_otlp_late(struct store *s, const struct stats *const *sets, uint32_t count);
+// What is not sent, before and after old rows are deleted: those that are gone are counted as lost.
+struct otlp_unsent {
+    int64_t requests, buckets;
+};
+struct otlp_unsent store_otlp_unsent(struct store *s);
+void store_otlp_lost(struct store *s, struct otlp_unsent before);
 
 // -- query_pieces.c: which rows answer a question about a stretch of time -------------------------
 

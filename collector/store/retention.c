@@ -243,7 +243,9 @@ bool store_expire(struct store *s, int64_t now_s) {
     s->error[0] = 0;
     store_expire_marks(s, now_s, keep_s, RETENTION_KEPT_S);
     expire_notes(s, now_s);
+    struct otlp_unsent unsent = store_otlp_unsent(s);
     bool rows = expire_rows(s, now_s);
     bool kept = expire_kept(s, now_s);
+    store_otlp_lost(s, unsent);
     return expire_profiles(s, now_s) || kept || rows;
 }

@@ -20,6 +20,13 @@ enum state {
     REFUSED  // a batch that could not be written; writer_retry makes it PENDING again
 };
 
+// What somebody has sent, to be written down.
+struct report {
+    bool (*write)(struct store *s, const void *of);
+    const void *of;
+    bool done, written;
+};
+
 struct writer {
     struct store *store; // the thread's, until it is joined
     struct writer_options options;
@@ -38,8 +45,7 @@ struct writer {
     // notes by their tickets, a ring: the last one given out, and the last one written
     struct note notes[LIMIT_NOTES_WAITING];
     int64_t notes_taken, notes_written;
-    const struct change_report *report; // of an export that waits for it, NULL: none,
-    bool reported;                      // and whether that was written down
+    struct report *report; // of who waits for it, NULL: none
 
     // the thread's own
     uint64_t refusals;   // of the batch at hand
@@ -222,12 +228,12 @@ static void write_note(struct writer *w) {
     }
 }
 
-// Writes down what an export has sent; once, as it can be sent again.
-static bool write_report(struct writer *w, const struct change_report *report) {
+// Writes down what was sent; once, as it can be sent again.
+static bool write_report(struct writer *w, const struct report *report) {
     if (!in_place(w)) {
         return false;
     }
-    if (!store_sent(w->store, report)) {
+    if (!report->write(w->store, report->of)) {
         complain(w, store_error(w->store));
         return false;
     }
@@ -260,11 +266,12 @@ static void *writer_thread(void *arg) {
         } else if (has_note(w) && (w->stop || monotonic_s() >= w->note_at)) {
             write_note(w);
         } else if (w->report) {
-            const struct change_report *report = w->report;
+            struct report *report = w->report;
             pthread_mutex_unlock(&w->mutex);
             bool ok = write_report(w, report);
             pthread_mutex_lock(&w->mutex);
-            w->reported = ok;
+            report->written = ok;
+            report->done = true;
             w->report = NULL;
             pthread_cond_broadcast(&w->changed);
         } else if (w->stop) {
@@ -378,16 +385,34 @@ bool writer_noted(struct writer *w, int64_t ticket, int64_t *id) {
     return written;
 }
 
-bool writer_sent(struct writer *w, const struct change_report *report) {
+static bool report_and_wait(struct writer *w, struct report report) {
     pthread_mutex_lock(&w->mutex);
-    w->report = report;
-    pthread_cond_broadcast(&w->changed);
-    while (w->report) {
+    while (w->report) { // somebody else's
         pthread_cond_wait(&w->changed, &w->mutex);
     }
-    bool ok = w->reported;
+    w->report = &report;
+    pthread_cond_broadcast(&w->changed);
+    while (!report.done) {
+        pthread_cond_wait(&w->changed, &w->mutex);
+    }
     pthread_mutex_unlock(&w->mutex);
-    return ok;
+    return report.written;
+}
+
+static bool write_changes(struct store *s, const void *of) {
+    return store_sent(s, of);
+}
+
+bool writer_sent(struct writer *w, const struct change_report *report) {
+    return report_and_wait(w, (struct report){.write = write_changes, .of = report});
+}
+
+static bool write_otlp(struct store *s, const void *of) {
+    return store_otlp_sent(s, of);
+}
+
+bool writer_otlp_sent(struct writer *w, const struct otlp_report *report) {
+    return report_and_wait(w, (struct report){.write = write_otlp, .of = report});
 }
 
 static void try_again(struct writer *w) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The writer thread: owns the connection that writes, from writer_start to writer_stop, and takes
 // one batch at a time, so that whoever gathers statistics never waits for the disk. All functions
-// here are for one thread, the one that started it, but for writer_sent.
+// here are for one thread, the one that started it, but for writer_sent and writer_otlp_sent.
 //
 // The use: gather into one set of statistics, hand it over every second, go on gathering into the
 // other. While the writer still holds a batch (a slow disk, a full one), writer_submit says no and
@@ -15,6 +15,7 @@
 #include "model/profile/profile.h"
 #include "store/changes.h"
 #include "store/notes.h"
+#include "store/otlp.h"
 #include "store/store.h"
 
 struct writer; // opaque
@@ -60,6 +61,8 @@ bool writer_noted(struct writer *w, int64_t ticket, int64_t *id);
 // written down (store_sent), and waits for that. False when that could not be done: the same is
 // sent again then, which does no harm.
 bool writer_sent(struct writer *w, const struct change_report *report);
+// The same of --otlp (store_otlp_sent).
+bool writer_otlp_sent(struct writer *w, const struct otlp_report *report);
 
 // True when the writer holds no batch: the last one is written, and its set may be reset and filled
 // again.
