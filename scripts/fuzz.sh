@@ -5,12 +5,12 @@
 # Usage: scripts/fuzz.sh [--seconds N] [--build-dir DIR] [--build-only | --no-build] [target…]
 #   --seconds N     for each target (default 60)
 #   --build-dir DIR default build-fuzz; what was found new stays in DIR/corpus and serves the next run
-#   target          frame, term, message, native, control, histogram, auth, tracker, pipeline, session, params, orders, samples, answer;
-#                   all without
+#   target          frame, term, message, native, control, histogram, auth, tracker, pipeline, session, params, orders, samples, answer,
+#                   otlp; all without
 # Exit status: 0 nothing found, 1 something found (the input's path is printed), 2 wrong usage, 3 no build.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
-all="frame term message native control histogram auth tracker pipeline session params orders samples answer"
+all="frame term message native control histogram auth tracker pipeline session params orders samples answer otlp"
 seconds=60
 dir=$root/build-fuzz
 build=yes

@@ -4,15 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-enum {
-    SQL_BYTES = 65536,
-    GZIP = 16 + MAX_WBITS,
-    LEVEL = 1, // a third of the bytes already; more takes longer than it saves
-    MEMORY = 8,
-    PACKED_BYTES = 2 * LIMIT_EXPORT_BATCH_BYTES
-};
+#include "export/pack.h"
+
+enum { SQL_BYTES = 65536, PACKED_BYTES = 2 * LIMIT_EXPORT_BATCH_BYTES };
 
 void sender_init(struct sender *s, struct http *http, const char *database) {
     *s = (struct sender){.http = http,
@@ -143,22 +138,8 @@ int sender_drop_old(struct sender *s) {
 // -- rows -----------------------------------------------------------------------------------------
 
 static bool pack(struct sender *s, struct slice bytes) {
-    z_stream zip = {0};
     buffer_reset(&s->packed);
-    if (deflateInit2(&zip, LEVEL, Z_DEFLATED, GZIP, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
-        return fail(s, "no memory to pack the rows");
-    }
-    uLong most = deflateBound(&zip, bytes.len);
-    zip.next_out = buffer_reserve(&s->packed, most);
-    zip.avail_out = (uInt)most;
-    zip.next_in = (Bytef *)bytes.data;
-    zip.avail_in = (uInt)bytes.len;
-    bool ok = zip.next_out && deflate(&zip, Z_FINISH) == Z_STREAM_END;
-    if (ok) {
-        buffer_grow(&s->packed, zip.total_out);
-    }
-    deflateEnd(&zip);
-    return ok || fail(s, "no memory to pack the rows");
+    return pack_gzip(bytes, &s->packed) || fail(s, "no memory to pack the rows");
 }
 
 // The rows of a table.

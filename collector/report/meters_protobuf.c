@@ -12,10 +12,6 @@
 #include "report/meters_inside.h"
 
 enum {
-    // Bucket k of a stored histogram ends at 2^((k + 1) / 32) ns; in seconds, that is bucket
-    // k + 1 - 32 log2(10^9), which is 956.715. Rounded, the buckets tell durations that are 0.6 %
-    // too short: a third of a bucket.
-    SECOND = 957,
     GAP = 2,         // so many empty buckets take less than a new span
     LABELS = 3,      // at most
     LENGTH_BYTES = 5 // of a family, as a varint, at most
@@ -172,7 +168,7 @@ static void add_native(struct writing *w, const struct histogram *of, Meters__Hi
     h->schema = HISTOGRAM_SCALE;
     h->zero_threshold = 1e-9;
     for (uint32_t i = 0; i < of->len; i++) {
-        int32_t bucket = (int32_t)(of->first + i + 1) - SECOND;
+        int32_t bucket = (int32_t)(of->first + i + 1) - HISTOGRAM_SECOND;
         if (of->first + i == 0) {
             h->zero_count = of->counts[i];
         } else if (of->counts[i] > 0) {

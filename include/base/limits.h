@@ -426,8 +426,20 @@
 // Seconds until another try: doubled after each, from the first up to the second.
 #define LIMIT_EXPORT_PAUSE_LEAST 1
 #define LIMIT_EXPORT_PAUSE_MOST 30
+// And where the receiver says for how long not to ask it, so many at most.
+#define LIMIT_EXPORT_RETRY_MOST 300u
 // Rows that the engine refused of which is remembered why, 400 bytes each; and of one batch.
 #define LIMIT_EXPORT_REFUSALS 1000
 #define LIMIT_EXPORT_BATCH_REFUSALS 64
 // Bytes of a password.
 #define LIMIT_EXPORT_PASSWORD_BYTES 256
+// Of what --otlp reads out of the database and sends at once: bytes before they are packed, kept
+// requests or data points of metrics, and bytes of one of them. Receivers take 4 MB at least.
+#define LIMIT_OTLP_BATCH_BYTES (1u << 20)
+#define LIMIT_OTLP_BATCH_ITEMS 1000u
+#define LIMIT_OTLP_ITEM_BYTES (4u << 20)
+// Milliseconds between two of them: a backlog leaves the machine to those who make one.
+#define LIMIT_OTLP_PAUSE_MS 50
+// Bytes of the file with headers for the receiver, and how many there are.
+#define LIMIT_OTLP_HEADERS_BYTES 8192
+#define LIMIT_OTLP_HEADERS 16

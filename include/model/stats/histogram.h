@@ -24,7 +24,11 @@ enum {
     HISTOGRAM_BUCKETS = 64 << HISTOGRAM_SCALE,    // for every 64 bit value
     HISTOGRAM_BYTES = 3 + HISTOGRAM_BUCKETS * 12, // of the stored form, at most
     HISTOGRAM_LEAST = 64,                         // counts that each one gets, whatever its budget
-    HISTOGRAM_COARSEST = 5                        // then these are enough for every value
+    HISTOGRAM_COARSEST = 5,                       // then these are enough for every value
+    // Where others want seconds: bucket i ends at 2^((i + 1) / 32) ns, which is bucket
+    // i - 32 log2(10^9), or i - 956.715, of seconds. Rounded to i - HISTOGRAM_SECOND the buckets
+    // tell durations that are 0.6 % too short: a third of a bucket.
+    HISTOGRAM_SECOND = 957
 };
 
 // Bytes that histograms take together, besides HISTOGRAM_LEAST counts each.

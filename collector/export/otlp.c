@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/otlp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "export/otlp_batch.h"
+#include "export/otlp_headers.h"
+#include "export/target.h"
+#include "export/worker.h"
+
+static const int64_t SECOND = 1000000000, MILLISECOND = 1000000;
+enum {
+    COUNT_S = 5, // between two counts of what waits
+    TELL_S = 60, // what waits for so long the log tells of
+    PATH_BYTES = 4096
+};
+
+// One of the signals on its way.
+struct stream {
+    bool wanted;
+    bool known; // the receiver has answered to it,
+    bool told;  // and the log said so once
+    struct otlp_batch batch;
+    struct tries tries;
+    int64_t next_at; // no further try before this, monotonic seconds
+    struct otlp_waiting waiting;
+};
+
+struct otlp {
+    struct target target;
+    char to[TARGET_TEXT_BYTES];
+    char database[PATH_BYTES];
+    uint32_t bucket_s;
+    struct writer *writer;
+    struct http *http;
+    struct worker worker;
+    struct otlp_status status; // its mutex protects this
+
+    // the thread's own
+    struct stream streams[OTLP_SIGNALS];
+    struct otlp_state state; // of the database, as it was read last
+    bool ending;             // what is over is sent, due or not
+    int64_t count_at;
+};
+
+static int64_t monotonic_s(void) {
+    return clock_monotonic() / SECOND;
+}
+
+const char *otlp_signal_name(enum otlp_signal signal) {
+    return signal == OTLP_TRACES ? "traces" : "metrics";
+}
+
+// -- the status -----------------------------------------------------------------------------------
+
+static void set_status(struct otlp *o) {
+    int64_t now = clock_wall() / SECOND;
+    pthread_mutex_lock(&o->worker.mutex);
+    for (int i = 0; i < OTLP_SIGNALS; i++) {
+        const struct stream *m = &o->streams[i];
+        struct otlp_signal_status *s = &o->status.signals[i];
+        s->sending = m->known && !m->tries.failing;
+        s->behind_s =
+            m->waiting.count > 0 && now > m->waiting.oldest_s ? now - m->waiting.oldest_s : 0;
+        s->waiting = m->waiting.count;
+        s->sent = m->batch.sent;
+        s->refused = o->state.refused[i];
+        s->lost = o->state.lost[i];
+        snprintf(s->why, sizeof s->why, "%s", m->tries.failing ? m->batch.why : "");
+    }
+    o->status.late = o->state.late;
+    pthread_mutex_unlock(&o->worker.mutex);
+}
+
+void otlp_get_status(struct otlp *o, struct otlp_status *out) {
+    pthread_mutex_lock(&o->worker.mutex);
+    *out = o->status;
+    pthread_mutex_unlock(&o->worker.mutex);
+}
+
+// One line a minute of what is not as it should be.
+static void complain(struct otlp *o, enum otlp_signal signal) {
+    struct otlp_status all;
+    struct stream *m = &o->streams[signal];
+    const char *what = signal == OTLP_TRACES ? "requests" : "buckets";
+    otlp_get_status(o, &all);
+    const struct otlp_signal_status *s = &all.signals[signal];
+    if ((!m->tries.failing && s->behind_s < TELL_S) ||
+        !tries_may_tell(&m->tries, monotonic_s(), m->tries.failing)) {
+        return;
+    }
+    if (m->tries.failing) {
+        log_warning("otlp: %s takes no %s (%s). It is tried again; %llu %s wait, the oldest for "
+                    "%lld s",
+                    o->to, otlp_signal_name(signal), s->why, (unsigned long long)s->waiting, what,
+                    (long long)s->behind_s);
+    } else {
+        log_info("otlp: %llu %s wait to be sent as %s to %s, the oldest for %lld s",
+                 (unsigned long long)s->waiting, what, otlp_signal_name(signal), o->to,
+                 (long long)s->behind_s);
+    }
+}
+
+// -- the thread -----------------------------------------------------------------------------------
+
+static struct otlp_time time_of(const struct otlp *o) {
+    return (struct otlp_time){clock_wall() / SECOND, o->bucket_s, o->ending};
+}
+
+static bool fail(struct stream *m, const char *why) {
+    snprintf(m->batch.why, sizeof m->batch.why, "%.*s", (int)sizeof m->batch.why - 1, why);
+    return false;
+}
+
+// Reads what stands in the database about us. NULL, and why, on failure.
+static struct store *open_database(struct otlp *o, struct stream *m) {
+    char error[STORE_ERROR_BYTES];
+    struct store *s;
+    if (store_open_reader(o->database, &s, error) != STORE_OK) {
+        fail(m, error);
+        return NULL;
+    }
+    if (!otlp_state(s, &o->state)) { // another file stands there, which is not followed yet
+        o->state = (struct otlp_state){0};
+    }
+    return s;
+}
+
+static void count_waiting(struct otlp *o, struct store *s) {
+    const struct otlp_time time = time_of(o);
+    if (monotonic_s() < o->count_at) {
+        return;
+    }
+    for (int i = 0; i < OTLP_SIGNALS; i++) {
+        struct stream *m = &o->streams[i];
+        m->waiting = (struct otlp_waiting){0};
+        if (o->state.follows[i]) {
+            otlp_waiting(s, &o->state, (enum otlp_signal)i, &time, &m->waiting);
+        }
+    }
+    o->count_at = monotonic_s() + COUNT_S;
+}
+
+static bool read_batch(struct otlp *o, struct stream *m) {
+    struct store *s = open_database(o, m);
+    if (!s) {
+        return false;
+    }
+    const struct otlp_time time = time_of(o);
+    count_waiting(o, s);
+    bool ok = otlp_batch_read(&m->batch, s, &o->state, &time);
+    store_close(s);
+    return ok;
+}
+
+static void tell_refusals(const struct otlp_report *r) {
+    if (r->refused > 0) {
+        log_error("otlp: %llu %s are refused and set aside, such as those of %s %lld (%s)",
+                  (unsigned long long)r->refused,
+                  r->signal == OTLP_TRACES ? "spans" : "data points",
+                  r->signal == OTLP_TRACES ? "request" : "bucket", (long long)r->refusals[0].first,
+                  r->refusals[0].reason);
+    }
+}
+
+// What is certain is written down, also where the rest is not.
+static bool send_batch(struct otlp *o, struct stream *m) {
+    struct otlp_report report;
+    bool all = otlp_batch_send(&m->batch, &report);
+    if (report.database_id == 0) {
+        return all;
+    }
+    tell_refusals(&report);
+    if (!writer_otlp_sent(o->writer, &report)) {
+        return fail(m, "the database cannot be written, so that nobody would know what was sent");
+    }
+    return all;
+}
+
+static bool is_there(struct otlp *o, struct stream *m) {
+    if (!m->known && m->batch.count == 0 && !otlp_batch_knock(&m->batch)) {
+        return false;
+    }
+    if (!m->told) {
+        m->told = true;
+        log_info("otlp: %s to %s", otlp_signal_name(m->batch.signal), o->to);
+    }
+    m->known = true;
+    return true;
+}
+
+static void hold(struct otlp *o, struct stream *m) {
+    int64_t pause_s = tries_failed(&m->tries);
+    // it may want more than we would wait, but not for ever
+    int64_t wanted_s =
+        m->batch.retry_s < LIMIT_EXPORT_RETRY_MOST ? m->batch.retry_s : LIMIT_EXPORT_RETRY_MOST;
+    m->next_at = monotonic_s() + (pause_s > wanted_s ? pause_s : wanted_s);
+    o->count_at = 0; // the pauses are long enough
+}
+
+// Sends what is due of one signal. Whether there is more at once.
+static bool turn(struct otlp *o, enum otlp_signal signal) {
+    struct stream *m = &o->streams[signal];
+    bool ok = read_batch(o, m) && send_batch(o, m) && is_there(o, m);
+    if (!ok) {
+        m->known = false;
+        hold(o, m);
+    } else if (tries_worked(&m->tries)) {
+        log_info("otlp: %s takes %s again", o->to, otlp_signal_name(signal));
+    }
+    if (ok && !m->batch.full) {
+        m->waiting = (struct otlp_waiting){0}; // all that was due is sent
+    }
+    set_status(o);
+    if (!worker_stopped(&o->worker)) {
+        complain(o, signal);
+    }
+    return ok && m->batch.full;
+}
+
+static bool is_time(const struct stream *m) {
+    return m->wanted && monotonic_s() >= m->next_at;
+}
+
+// What is over is sent now: nobody knows whether this file is ever opened again.
+static void send_rest(struct otlp *o) {
+    o->ending = true;
+    for (int i = 0; i < OTLP_SIGNALS; i++) {
+        struct stream *m = &o->streams[i];
+        while (m->wanted && !m->tries.failing && !http_stopped(o->http) &&
+               turn(o, (enum otlp_signal)i)) {
+        }
+    }
+}
+
+static void *run(void *arg) {
+    struct otlp *o = arg;
+    bool more;
+    worker_nice();
+    do {
+        more = false;
+        for (int i = 0; i < OTLP_SIGNALS && !worker_stopped(&o->worker); i++) {
+            more = (is_time(&o->streams[i]) && turn(o, (enum otlp_signal)i)) || more;
+        }
+    } while (worker_sleep(&o->worker, more ? LIMIT_OTLP_PAUSE_MS * MILLISECOND : SECOND));
+    send_rest(o);
+    return NULL;
+}
+
+// -- the caller's side ----------------------------------------------------------------------------
+
+_Static_assert((int)OTLP_WHY_BYTES == TARGET_WHY_BYTES && (int)OTLP_WHY_BYTES == HEADERS_WHY_BYTES,
+               "one is told as the other");
+_Static_assert((int)OTLP_TO_BYTES >= TARGET_TEXT_BYTES, "an address fits");
+
+bool otlp_check(const char *url, bool headers, char why[OTLP_WHY_BYTES]) {
+    struct target t;
+    if (!target_parse_otlp(url, &t, why)) {
+        return false;
+    }
+    if (headers && !t.tls && !target_loopback(&t)) {
+        snprintf(why, OTLP_WHY_BYTES,
+                 "without TLS the headers could be read on the way; take https://, or a receiver "
+                 "on this machine");
+        return false;
+    }
+    return true;
+}
+
+bool otlp_headers_check(const char *text, char why[OTLP_WHY_BYTES]) {
+    struct otlp_headers headers;
+    bool ok = otlp_headers_read(text, &headers, why);
+    otlp_headers_free(&headers);
+    return ok;
+}
+
+static void free_otlp(struct otlp *o) {
+    for (int i = 0; i < OTLP_SIGNALS; i++) {
+        otlp_batch_free(&o->streams[i].batch);
+    }
+    http_free(o->http);
+    worker_free(&o->worker);
+    free(o);
+}
+
+static struct otlp *make(const struct otlp_options *options, const struct target *target,
+                         const struct otlp_headers *headers) {
+    const struct http_options http = {.target = target,
+                                      .ca = options->ca,
+                                      .type = "application/x-protobuf",
+                                      .heads = headers->lines};
+    struct otlp *o = calloc(1, sizeof *o);
+    if (!o) {
+        return NULL;
+    }
+    o->target = *target;
+    o->bucket_s = options->bucket_s;
+    worker_init(&o->worker);
+    target_text(target, o->to);
+    snprintf(o->status.to, sizeof o->status.to, "%s", o->to);
+    snprintf(o->database, sizeof o->database, "%s", options->database);
+    o->http = http_new(&http);
+    for (int i = 0; i < OTLP_SIGNALS; i++) {
+        o->streams[i].wanted = o->status.signals[i].wanted = options->signals[i];
+        otlp_batch_init(&o->streams[i].batch, (enum otlp_signal)i, o->http);
+    }
+    if (!o->http) {
+        free_otlp(o);
+        return NULL;
+    }
+    return o;
+}
+
+struct otlp *otlp_start(const struct otlp_options *options, struct writer *writer,
+                        char why[OTLP_WHY_BYTES]) {
+    struct target target;
+    struct otlp_headers headers = {0};
+    struct otlp *o = NULL;
+    if (!otlp_check(options->url, options->headers, why) ||
+        !target_parse_otlp(options->url, &target, why)) {
+        return NULL;
+    }
+    if (!options->headers || otlp_headers_read(options->headers, &headers, why)) {
+        o = make(options, &target, &headers);
+        if (!o) {
+            snprintf(why, OTLP_WHY_BYTES, "out of memory");
+        }
+    }
+    otlp_headers_free(&headers);
+    if (o) {
+        o->writer = writer;
+        if (!worker_start(&o->worker, run, o)) {
+            snprintf(why, OTLP_WHY_BYTES, "no thread can be made");
+            free_otlp(o);
+            return NULL;
+        }
+    }
+    return o;
+}
+
+void otlp_stop(struct otlp *o) {
+    if (o) {
+        worker_end(&o->worker, o->http);
+        free_otlp(o);
+    }
+}
