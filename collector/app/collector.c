@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "app/flames.h"
+#include "app/otlp_link.h"
 #include "app/page.h"
 #include "app/roster.h"
 #include "app/rows.h"
@@ -66,6 +67,7 @@ struct collector {
     struct tls *tls;      // NULL: plain TCP
     struct page page;
     struct exporter *exporter; // NULL: nothing is exported
+    struct otlp *otlp;         // NULL: nothing is sent so
 };
 
 // -- flushing -------------------------------------------------------------------------------------
@@ -340,7 +342,8 @@ static int open_store(struct collector *c) {
     char error[STORE_ERROR_BYTES];
     enum store_status status = store_open(c->options->db, &c->store, error);
     if (status == STORE_OK) {
-        return follow(c);
+        int followed = follow(c);
+        return followed == EXIT_SUCCESS ? otlp_link_follow(c->store, c->options) : followed;
     }
     log_error("%s", error);
     return status == STORE_FOREIGN || status == STORE_NEWER || status == STORE_OLDER
@@ -520,9 +523,17 @@ static int start_export(struct collector *c) {
     return EXIT_SUCCESS;
 }
 
+static int start_otlp(struct collector *c) {
+    int status = otlp_link_start(c->options, c->writer, &c->otlp);
+    c->tools.otlp = c->page.otlp = c->otlp;
+    return status;
+}
+
 static void stop_export(struct collector *c) {
     exporter_stop(c->exporter);
     c->exporter = c->tools.exporter = c->page.exporter = NULL;
+    otlp_stop(c->otlp);
+    c->otlp = c->tools.otlp = c->page.otlp = NULL;
 }
 
 // Closes the streams and writes everything. Returns false when something could not be written.
@@ -578,6 +589,9 @@ int collector_run(const struct collector_options *options) {
     }
     if (status == EXIT_SUCCESS) {
         status = start_export(&c);
+    }
+    if (status == EXIT_SUCCESS) {
+        status = start_otlp(&c);
     }
     if (status == EXIT_SUCCESS) {
         struct server_events tools = tool_link_events(&c.tools);

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/text_time.h"
 #include "export/export.h"
+#include "export/otlp.h"
 #include "web/web.h"
 
 static const char HELP[] =
@@ -48,6 +49,16 @@ static const char HELP[] =
     "  --export-as NAME         this collector's name in all rows (default: the host's)\n"
     "  --export-label cluster=NAME  the cluster that its nodes are of: kprof report --from-cluster\n"
     "                           and the page can ask for that alone\n"
+    "  --otlp URL               send kept requests as traces, and statistics of requests as\n"
+    "                           metrics, to what speaks OTLP over HTTP, at http[s]://HOST[:PORT]\n"
+    "                           [/PATH] (port 4318); what is not taken is kept and sent later.\n"
+    "                           It begins with what comes from then on. none: forget what is\n"
+    "                           still to be sent\n"
+    "  --otlp-headers-file FILE  headers for the receiver, such as Authorization: Bearer TOKEN, a\n"
+    "                           line each\n"
+    "  --otlp-ca FILE           the receiver's certificate is from the authorities in FILE, not\n"
+    "                           from the system's\n"
+    "  --otlp-only SIGNAL       send traces alone, or metrics alone\n"
     "  --bucket SECONDS         length of the finest statistics, a divisor of an hour (default\n"
     "                           10)\n"
     "  --flush SECONDS          how often statistics are written (default 1)\n"
@@ -145,6 +156,10 @@ enum {
     EXPORT_CA,
     EXPORT_AS,
     EXPORT_LABEL,
+    OTLP,
+    OTLP_HEADERS_FILE,
+    OTLP_CA,
+    OTLP_ONLY,
     VERSION,
     HELP_WANTED
 };
@@ -173,6 +188,10 @@ static const struct option longs[] = {
     {"export-ca", required_argument, NULL, EXPORT_CA},
     {"export-as", required_argument, NULL, EXPORT_AS},
     {"export-label", required_argument, NULL, EXPORT_LABEL},
+    {"otlp", required_argument, NULL, OTLP},
+    {"otlp-headers-file", required_argument, NULL, OTLP_HEADERS_FILE},
+    {"otlp-ca", required_argument, NULL, OTLP_CA},
+    {"otlp-only", required_argument, NULL, OTLP_ONLY},
     {"version", no_argument, NULL, VERSION},
     {"help", no_argument, NULL, HELP_WANTED},
     {NULL, 0, NULL, 0}};
@@ -278,6 +297,18 @@ static int take(struct collector_options *out, int option, const char *text, boo
         break;
     case EXPORT_LABEL:
         return parse_label(text, &out->export_cluster);
+    case OTLP:
+        out->otlp_to = text;
+        break;
+    case OTLP_HEADERS_FILE:
+        out->otlp_headers_file = text;
+        break;
+    case OTLP_CA:
+        out->otlp_ca = text;
+        break;
+    case OTLP_ONLY:
+        out->otlp_only = text;
+        break;
     }
     return -1;
 }
@@ -301,6 +332,28 @@ static int check_export(const struct collector_options *o) {
                : usage("--export-as: want 1 to %d bytes of printable text", EXPORT_NAME_BYTES - 1);
 }
 
+static int check_otlp(const struct collector_options *o) {
+    char why[OTLP_WHY_BYTES];
+    if (!o->otlp_to || strcmp(o->otlp_to, COLLECTOR_EXPORT_NONE) == 0) {
+        return o->otlp_headers_file || o->otlp_ca || o->otlp_only
+                   ? usage("--otlp http[s]://HOST[:PORT][/PATH] is missing")
+                   : -1;
+    }
+    // the address itself may have a password in it, and is not repeated
+    if (!otlp_check(o->otlp_to, o->otlp_headers_file, why)) {
+        return usage("--otlp: %s", why);
+    }
+    if (o->otlp_ca && strncmp(o->otlp_to, "https:", strlen("https:")) != 0) {
+        return usage("--otlp-ca: only with --otlp https://, which speaks TLS");
+    }
+    for (int i = 0; o->otlp_only && i < OTLP_SIGNALS; i++) {
+        if (strcmp(o->otlp_only, otlp_signal_name((enum otlp_signal)i)) == 0) {
+            return -1;
+        }
+    }
+    return o->otlp_only ? usage("--otlp-only %s: want traces or metrics", o->otlp_only) : -1;
+}
+
 // Whether the options go together: -1, or an exit status.
 static int check(const struct collector_options *out, bool listen) {
     if (!listen || !out->db) {
@@ -318,7 +371,8 @@ static int check(const struct collector_options *out, bool listen) {
                      out->address);
     }
     int status = check_http(out);
-    return status >= 0 ? status : check_export(out);
+    status = status >= 0 ? status : check_export(out);
+    return status >= 0 ? status : check_otlp(out);
 }
 
 int collector_options_parse(int argc, char **argv, struct collector_options *out) {

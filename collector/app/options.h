@@ -37,6 +37,10 @@ struct collector_options {
     const char *export_ca;            // NULL: the system's authorities
     const char *export_as;            // NULL: the host's name
     const char *export_cluster;       // NULL: none
+    const char *otlp_to;              // a receiver, or COLLECTOR_EXPORT_NONE; NULL: no OTLP
+    const char *otlp_headers_file;    // NULL: none
+    const char *otlp_ca;              // NULL: the system's authorities
+    const char *otlp_only;            // "traces" or "metrics"; NULL: both
 };
 
 // Reads the command line; strings point into argv. Returns -1 to go on, or the exit status with

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/page.h"
 
+#include "app/otlp_link.h"
 #include "app/scrape.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -28,6 +29,7 @@ static struct meters *copy_meters(void *context) {
             (struct meter_export){true,         status.sending, status.twin,    status.behind_s,
                                   status.marks, status.rows,    status.refused, status.lost};
     }
+    queue.otlp = otlp_link_meters(page->otlp);
     return scrape_copy(page->meters, page->roster, queue);
 }
 

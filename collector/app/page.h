@@ -24,12 +24,13 @@ struct page {
     struct pipeline *pipeline; // or one of those that share its names
     struct writer *writer;
     struct exporter *exporter; // NULL: nothing is exported
+    struct otlp *otlp;         // NULL: nothing is sent so
     // where shims connect to
     const char *listen_address;
     uint16_t listen_port;
 };
 
-// Opens the page where options ask for one; the last seven fields and control's tools are filled in
+// Opens the page where options ask for one; the last eight fields and control's tools are filled in
 // before. Returns an exit status; what went wrong is in the log.
 int page_open(struct page *page, struct event_base *base, const struct collector_options *options);
 // A flush's rows, each once.

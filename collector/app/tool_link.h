@@ -17,6 +17,7 @@ struct tool_links {
     struct roster *roster;
     struct writer *writer;     // asked whether it can write; NULL: nothing is written
     struct exporter *exporter; // asked how it stands; NULL: nothing is exported
+    struct otlp *otlp;         // likewise
     const char *database;      // absolute path; NULL: not known
     struct flames *flames;     // full traces
     struct tool_link *first;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "app/otlp_link.h"
 #include "base/limits.h"
 #include "base/text_time.h"
 #include "report/cost.h"
@@ -115,13 +116,18 @@ void tool_nodes(struct tool_link *t) {
     }
     struct buffer b = buffer_make(LIMIT_CONTROL_BYTES);
     struct exporter *exporter = t->links->exporter;
-    struct control_writer w = control_begin(&b, CONTROL_NODES, exporter ? 6 : 3);
+    struct otlp *otlp = t->links->otlp;
+    struct control_writer w =
+        control_begin(&b, CONTROL_NODES, 3 + (exporter ? 3 : 0) + (otlp ? OTLP_LINK_FIELDS : 0));
     control_int(&w, FIELD_COUNT, count);
     control_int(&w, FIELD_UNWRITTEN_S, writer_refused_s(t->links->writer));
     const char *database = t->links->database;
     control_text(&w, FIELD_DATABASE, slice_text(database ? database : ""));
     if (exporter) {
         pack_export(&w, exporter);
+    }
+    if (otlp) {
+        otlp_link_pack(&w, otlp);
     }
     tool_send(t, &b, &w);
 }

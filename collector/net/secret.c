@@ -31,28 +31,33 @@ struct wanted {
     const char *what; // in words
     size_t least, most;
     const char *make, *empty; // how to make one, behind what is wrong
-    bool printable;
+    const char *controls;     // control bytes that may be in it; NULL: all of them
 };
 static const struct wanted a_secret = {"secret",
                                        LIMIT_SECRET_LEAST,
                                        LIMIT_SECRET_BYTES,
                                        "; make one with: openssl rand -hex 32",
                                        "; make a secret with: openssl rand -hex 32",
-                                       false};
-static const struct wanted a_password = {"password", 1, LIMIT_EXPORT_PASSWORD_BYTES, "", "", true};
+                                       NULL};
+static const struct wanted a_password = {"password", 1, LIMIT_EXPORT_PASSWORD_BYTES, "", "", ""};
 _Static_assert(LIMIT_EXPORT_PASSWORD_BYTES <= LIMIT_SECRET_BYTES, "it fits into a secret");
+static const struct wanted headers = {"headers file", 1, LIMIT_OTLP_HEADERS_BYTES, "", "", "\r\n"};
+enum { MOST_BYTES = LIMIT_OTLP_HEADERS_BYTES };
+_Static_assert(LIMIT_SECRET_BYTES <= MOST_BYTES, "nothing is longer");
 
-static bool has_controls(const uint8_t *bytes, size_t len) {
+static bool has_controls(const uint8_t *bytes, size_t len, const char *but) {
     for (size_t i = 0; i < len; i++) {
-        if (iscntrl(bytes[i])) {
+        if (iscntrl(bytes[i]) && (bytes[i] == 0 || !strchr(but, bytes[i]))) {
             return true;
         }
     }
     return false;
 }
 
-static bool take(int fd, const char *path, const struct wanted *w, struct secret *out, char *why) {
-    uint8_t bytes[LIMIT_SECRET_BYTES + 3]; // and a newline, and one byte to see that it is too long
+// to has room for w->most bytes.
+static bool take(int fd, const char *path, const struct wanted *w, uint8_t *to, size_t *to_len,
+                 char *why) {
+    uint8_t bytes[MOST_BYTES + 3]; // and a newline, and one byte to see that it is too long
     struct stat st;
     bool good = false;
     ssize_t len = -1;
@@ -71,7 +76,7 @@ static bool take(int fd, const char *path, const struct wanted *w, struct secret
             len--;
         }
         bool fits = (size_t)len >= w->least && (size_t)len <= w->most;
-        good = fits && !(w->printable && has_controls(bytes, (size_t)len));
+        good = fits && !(w->controls && has_controls(bytes, (size_t)len, w->controls));
         if (len == 0) {
             snprintf(why, SECRET_ERROR_BYTES, "%s: the file is empty%s", path, w->empty);
         } else if (!fits) {
@@ -81,31 +86,40 @@ static bool take(int fd, const char *path, const struct wanted *w, struct secret
         } else if (!good) {
             snprintf(why, SECRET_ERROR_BYTES, "%s: a %s has no control bytes", path, w->what);
         } else {
-            memcpy(out->bytes, bytes, (size_t)len);
-            out->len = (size_t)len;
+            memcpy(to, bytes, (size_t)len);
+            *to_len = (size_t)len;
         }
     }
     OPENSSL_cleanse(bytes, sizeof bytes);
     return good;
 }
 
-static bool read_file(const char *path, const struct wanted *w, struct secret *out, char *why) {
+static bool read_file(const char *path, const struct wanted *w, uint8_t *to, size_t *len,
+                      char *why) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a fifo must not make us wait
     if (fd < 0) {
         snprintf(why, SECRET_ERROR_BYTES, "%s: %s", path, strerror(errno));
         return false;
     }
-    bool good = take(fd, path, w, out, why);
+    bool good = take(fd, path, w, to, len, why);
     close(fd);
     return good;
 }
 
 bool secret_read(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]) {
-    return read_file(path, &a_secret, out, why);
+    return read_file(path, &a_secret, out->bytes, &out->len, why);
 }
 
 bool secret_read_password(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]) {
-    return read_file(path, &a_password, out, why);
+    return read_file(path, &a_password, out->bytes, &out->len, why);
+}
+
+bool secret_read_headers(const char *path, char out[LIMIT_OTLP_HEADERS_BYTES + 1],
+                         char why[SECRET_ERROR_BYTES]) {
+    size_t len = 0;
+    bool good = read_file(path, &headers, (uint8_t *)out, &len, why);
+    out[len] = 0;
+    return good;
 }
 
 void secret_clear(struct secret *s) {

@@ -198,6 +198,71 @@ static void tell_export(const struct meter_export *e, const struct meters_form_w
                  e->lost);
 }
 
+// -- OTLP -----------------------------------------------------------------------------------------
+
+static uint64_t up_of(const struct meter_otlp_signal *s) {
+    return s->sending;
+}
+
+static uint64_t behind_of(const struct meter_otlp_signal *s) {
+    return s->behind_s > 0 ? (uint64_t)s->behind_s : 0;
+}
+
+static uint64_t waiting_of(const struct meter_otlp_signal *s) {
+    return s->waiting;
+}
+
+static uint64_t sent_of(const struct meter_otlp_signal *s) {
+    return s->sent;
+}
+
+static uint64_t refused_of(const struct meter_otlp_signal *s) {
+    return s->refused;
+}
+
+static uint64_t lost_of(const struct meter_otlp_signal *s) {
+    return s->lost;
+}
+
+static void tell_otlp(const struct meter_otlp *o, const struct meters_form_writer *w) {
+    static const char *const names[METER_SIGNALS] = {"traces", "metrics"};
+    static const struct {
+        const char *name, *help;
+        uint64_t (*of)(const struct meter_otlp_signal *s);
+        enum meter_type type;
+    } families[] = {
+        {"kprof_otlp_up", "1: the receiver has taken what it was last given.", up_of, METER_GAUGE},
+        {"kprof_otlp_behind_seconds",
+         "For how long the oldest request or bucket waits to be sent; 0: none does.", behind_of,
+         METER_GAUGE},
+        {"kprof_otlp_waiting", "Kept requests, or buckets of nodes, that wait to be sent.",
+         waiting_of, METER_GAUGE},
+        {"kprof_otlp_sent", "Spans, or data points, that the receiver has taken.", sent_of,
+         METER_COUNTER},
+        {"kprof_otlp_refused",
+         "Spans, or data points, that the receiver has refused, since the database was first sent.",
+         refused_of, METER_COUNTER},
+        {"kprof_otlp_lost",
+         "Kept requests, or buckets of nodes, that were deleted for their age before they were "
+         "sent, since the database was first sent.",
+         lost_of, METER_COUNTER}};
+    for (size_t f = 0; o->wanted && f < sizeof families / sizeof *families; f++) {
+        w->family(w->to, families[f].name, families[f].type, families[f].help);
+        for (int i = 0; i < METER_SIGNALS; i++) {
+            if (o->signals[i].wanted) {
+                w->value(w->to, &(struct meter_label){"signal", names[i]}, 1,
+                         whole(families[f].of(&o->signals[i])));
+            }
+        }
+    }
+    if (o->wanted) {
+        tell_counter(w, "kprof_otlp_late_requests",
+                     "Requests that are in no metric, as they came after theirs was sent, since "
+                     "the database was first sent.",
+                     o->late);
+    }
+}
+
 static void tell_own(const struct meters *m, const struct meters_form_writer *w) {
     uint32_t connected = 0;
     for (uint32_t i = 0; i < m->node_count; i++) {
@@ -214,6 +279,7 @@ static void tell_own(const struct meters *m, const struct meters_form_writer *w)
                 "For how long the database has refused to be written; 0: it can be.",
                 m->queue.unwritten_s);
     tell_export(&m->queue.exported, w);
+    tell_otlp(&m->queue.otlp, w);
     w->family(w->to, "kprof_left_out_calls", METER_COUNTER,
               "Calls of nodes, identities and tiers that have no series here: there are too many.");
     w->value(w->to, NULL, 0, whole(m->left_out));

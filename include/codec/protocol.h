@@ -141,7 +141,9 @@
 //                     be; database: its absolute path, "" when it is not known; export: how the
 //                     export stands, in words, export_behind_s: for how long the oldest change
 //                     waits, export_waiting: how many buckets of nodes do (all three only where
-//                     there is one)
+//                     there is one); otlp: how --otlp stands, in words, otlp_traces_behind_s,
+//                     otlp_traces_waiting, otlp_metrics_behind_s, otlp_metrics_waiting: for how
+//                     long the oldest request and bucket wait, and how many do (likewise)
 //     rows            node, connected, state, seconds (what the rows cover), identities [{identity,
 //                     requests, errors, mean_us, p99_us, incomplete, expired}], the first one
 //                     _total; and incomplete, expired, unsampled, dropped_messages, decode_errors,
@@ -348,6 +350,11 @@ enum { CONTROL_PROTOCOL = 1 }; // the version that a hello tells
 #define FIELD_ONLY "only"
 #define FIELD_OS_PID "os_pid"
 #define FIELD_OTHERS "others"
+#define FIELD_OTLP "otlp"
+#define FIELD_OTLP_METRICS_BEHIND_S "otlp_metrics_behind_s"
+#define FIELD_OTLP_METRICS_WAITING "otlp_metrics_waiting"
+#define FIELD_OTLP_TRACES_BEHIND_S "otlp_traces_behind_s"
+#define FIELD_OTLP_TRACES_WAITING "otlp_traces_waiting"
 #define FIELD_OTP "otp"
 #define FIELD_OUTCOME "outcome"
 #define FIELD_P99_US "p99_us"

@@ -24,6 +24,10 @@ bool secret_read(const char *path, struct secret *out, char why[SECRET_ERROR_BYT
 // The same of a password that others have chosen: 1 to LIMIT_EXPORT_PASSWORD_BYTES bytes, none of
 // them a control byte.
 bool secret_read_password(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]);
+// The same of headers for a receiver of OTLP: lines with no further control byte in them,
+// LIMIT_OTLP_HEADERS_BYTES at most, with a zero behind them. What is in the lines is not looked at.
+bool secret_read_headers(const char *path, char out[LIMIT_OTLP_HEADERS_BYTES + 1],
+                         char why[SECRET_ERROR_BYTES]);
 // Wipes it.
 void secret_clear(struct secret *s);
 

@@ -41,11 +41,25 @@ struct meter_export {
     uint64_t marks, rows, refused, lost;
 };
 
+// How its OTLP stands: as in export/otlp.h, traces and metrics.
+enum { METER_SIGNALS = 2 };
+struct meter_otlp {
+    bool wanted; // false: there is none, and nothing is told
+    struct meter_otlp_signal {
+        bool wanted;
+        bool sending;
+        int64_t behind_s;
+        uint64_t waiting, sent, refused, lost;
+    } signals[METER_SIGNALS];
+    uint64_t late;
+};
+
 // What the collector itself waits for.
 struct meter_queue {
     uint32_t rows;       // of statistics, that the next flush writes
     int64_t unwritten_s; // for how long the database has refused to be written
     struct meter_export exported;
+    struct meter_otlp otlp;
 };
 
 // Tells how the nodes are: all of them, of which count are known.

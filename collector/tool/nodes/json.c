@@ -87,6 +87,21 @@ static void put_export(struct json *j, const struct nodes_collector *of) {
     json_close(j, '}');
 }
 
+static void put_otlp(struct json *j, const struct nodes_collector *of) {
+    json_key(j, "otlp");
+    if (!of->otlp[0]) {
+        json_null(j);
+        return;
+    }
+    json_open(j, '{');
+    json_key_text(j, "text", of->otlp);
+    json_key_int(j, "traces_behind_s", of->traces.behind_s);
+    json_key_int(j, "traces_waiting", of->traces.waiting);
+    json_key_int(j, "metrics_behind_s", of->metrics.behind_s);
+    json_key_int(j, "metrics_waiting", of->metrics.waiting);
+    json_close(j, '}');
+}
+
 void nodes_json(const struct node_row *rows, uint32_t count, const struct nodes_collector *of,
                 struct buffer *out) {
     struct json j = json_make(out);
@@ -98,6 +113,7 @@ void nodes_json(const struct node_row *rows, uint32_t count, const struct nodes_
     }
     json_close(&j, ']');
     put_export(&j, of);
+    put_otlp(&j, of);
     json_close(&j, '}');
     buffer_text(out, "\n");
 }

@@ -131,6 +131,16 @@ static void take_node(struct control_map m, struct node_row *row) {
     take_history(m, row);
 }
 
+static void take_otlp(struct control_map message, struct nodes_collector *of) {
+    struct slice text = slice_text("");
+    control_get_text(message, FIELD_OTLP, &text);
+    names_clean(text, of->otlp, sizeof of->otlp);
+    control_get_int(message, FIELD_OTLP_TRACES_BEHIND_S, &of->traces.behind_s);
+    control_get_int(message, FIELD_OTLP_TRACES_WAITING, &of->traces.waiting);
+    control_get_int(message, FIELD_OTLP_METRICS_BEHIND_S, &of->metrics.behind_s);
+    control_get_int(message, FIELD_OTLP_METRICS_WAITING, &of->metrics.waiting);
+}
+
 static int by_name(const void *a, const void *b) {
     return strcmp(((const struct node_row *)a)->node, ((const struct node_row *)b)->node);
 }
@@ -165,6 +175,7 @@ int nodes_ask(const char *command, struct client *c, struct node_row *rows, uint
         struct slice exported = slice_text("");
         control_get_text(control_root(message), FIELD_EXPORT, &exported);
         names_clean(exported, of->exported, sizeof of->exported);
+        take_otlp(control_root(message), of);
         control_free(message);
         if (!one) {
             break;

@@ -16,7 +16,8 @@ enum {
     NODE_TIME = 40,
     NODE_STACKS = 640,
     NODES_PATH_BYTES = 4096,
-    NODES_EXPORT_BYTES = 900
+    NODES_EXPORT_BYTES = 900,
+    NODES_OTLP_BYTES = 1600
 };
 
 struct node_event {
@@ -50,7 +51,11 @@ struct nodes_collector {
     int64_t unwritten_s; // for how long it has not been able to write its database; 0: it can
     char database[NODES_PATH_BYTES];   // its absolute path on the collector's host; "": not known
     char exported[NODES_EXPORT_BYTES]; // how its export stands, in words; "": there is none
-    int64_t behind_s, waiting; // for how long the oldest change waits for it, and how many do
+    int64_t behind_s, waiting;   // for how long the oldest change waits for it, and how many do
+    char otlp[NODES_OTLP_BYTES]; // the same of --otlp, of
+    struct {
+        int64_t behind_s, waiting;
+    } traces, metrics;
 };
 
 // Asks a collector for its nodes: fills rows (LIMIT_NODES of them), by name, and counts them. An

@@ -138,15 +138,24 @@ void nodes_table(const struct node_row *rows, uint32_t count, bool history, int6
     }
 }
 
-void nodes_export(const struct nodes_collector *of, struct buffer *out) {
+static void put_waiting(int64_t waiting, const char *what, int64_t behind_s, struct buffer *out) {
     char behind[TEXT_DURATION_BYTES];
-    if (!of->exported[0]) {
-        return;
+    if (waiting > 0) {
+        text_duration((double)behind_s * SECOND_NS, behind);
+        buffer_printf(out, "; %" PRId64 " %s wait, the oldest for %s", waiting, what, behind);
     }
-    buffer_printf(out, " export %s", of->exported);
-    if (of->waiting > 0) {
-        text_duration((double)of->behind_s * SECOND_NS, behind);
-        buffer_printf(out, "; %" PRId64 " buckets wait, the oldest for %s", of->waiting, behind);
+}
+
+void nodes_export(const struct nodes_collector *of, struct buffer *out) {
+    if (of->exported[0]) {
+        buffer_printf(out, " export %s", of->exported);
+        put_waiting(of->waiting, "buckets", of->behind_s, out);
+        buffer_text(out, "\n");
     }
-    buffer_text(out, "\n");
+    if (of->otlp[0]) {
+        buffer_printf(out, " otlp %s", of->otlp);
+        put_waiting(of->traces.waiting, "requests", of->traces.behind_s, out);
+        put_waiting(of->metrics.waiting, "buckets", of->metrics.behind_s, out);
+        buffer_text(out, "\n");
+    }
 }

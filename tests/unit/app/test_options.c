@@ -95,6 +95,20 @@ static void good(void **state) {
     assert_string_equal(o.export_ca, "a");
     assert_string_equal(o.export_as, "eu-1");
     assert_int_equal(parse("--listen 1 --db k.db --export none", &o), -1);
+    assert_null(o.otlp_to);
+    assert_int_equal(parse("--listen 1 --db k.db --otlp https://h:4318/otlp "
+                           "--otlp-headers-file f --otlp-ca a --otlp-only traces",
+                           &o),
+                     -1);
+    assert_string_equal(o.otlp_to, "https://h:4318/otlp");
+    assert_string_equal(o.otlp_headers_file, "f");
+    assert_string_equal(o.otlp_ca, "a");
+    assert_string_equal(o.otlp_only, "traces");
+    assert_int_equal(parse("--listen 1 --db k.db --otlp http://localhost --otlp-only metrics "
+                           "--otlp-headers-file f",
+                           &o),
+                     -1);
+    assert_int_equal(parse("--listen 1 --db k.db --otlp none", &o), -1);
     static const struct {
         const char *listen, *address;
         int port;
@@ -197,6 +211,21 @@ static void mistakes(void **state) {
          "--export-ca: only with --export clickhouses://, which speaks TLS"},
         {"--listen 1 --db k.db --export clickhouse://h/k --export-as _",
          "--export-as: want 1 to 200 bytes of printable text"},
+        {"--listen 1 --db k.db --otlp-only traces",
+         "--otlp http[s]://HOST[:PORT][/PATH] is missing"},
+        {"--listen 1 --db k.db --otlp none --otlp-headers-file f",
+         "--otlp http[s]://HOST[:PORT][/PATH] is missing"},
+        {"--listen 1 --db k.db --otlp localhost:4318",
+         "--otlp: want http://HOST[:PORT][/PATH], or https:// for TLS"},
+        {"--listen 1 --db k.db --otlp http://u:oh@h",
+         "--otlp: a user or a password in the address is open to everybody on this machine; put an Authorization "
+         "header into a file, for --otlp-headers-file"},
+        {"--listen 1 --db k.db --otlp http://h --otlp-headers-file f",
+         "--otlp: without TLS the headers could be read on the way; take https://, or a receiver on this machine"},
+        {"--listen 1 --db k.db --otlp http://h --otlp-ca a",
+         "--otlp-ca: only with --otlp https://, which speaks TLS"},
+        {"--listen 1 --db k.db --otlp http://h --otlp-only logs",
+         "--otlp-only logs: want traces or metrics"},
         {"--listen 1 --db k.db --flush 99999999999999999999d",
          "--flush 99999999999999999999d: want a time between 0.1 and 60 seconds"},
     };
@@ -213,11 +242,27 @@ static void help(void **state) {
     (void)state;
     struct collector_options o;
     assert_int_equal(parse("--help", &o), EXIT_SUCCESS);
-    static const char *const options[] = {
-        "--listen",         "--db",        "--bucket",  "--flush",       "--request-timeout",
-        "--slow-threshold", "--stats-log", "--record",  "--secret-file", "--tls-cert",
-        "--tls-key",        "--tls-ca",    "--version", "Exit status",   "--export-password-file",
-        "--export-ca",      "--export-as"};
+    static const char *const options[] = {"--listen",
+                                          "--db",
+                                          "--bucket",
+                                          "--flush",
+                                          "--request-timeout",
+                                          "--slow-threshold",
+                                          "--stats-log",
+                                          "--record",
+                                          "--secret-file",
+                                          "--tls-cert",
+                                          "--tls-key",
+                                          "--tls-ca",
+                                          "--version",
+                                          "Exit status",
+                                          "--export-password-file",
+                                          "--export-ca",
+                                          "--export-as",
+                                          "--otlp",
+                                          "--otlp-headers-file",
+                                          "--otlp-ca",
+                                          "--otlp-only"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         assert_non_null(strstr(said, options[i]));
     }

@@ -116,6 +116,33 @@ static void passwords(void **state) {
     assert_non_null(strstr(why, "opens the password to everybody"));
 }
 
+static void headers(void **state) {
+    (void)state;
+    struct secret s;
+    char why[SECRET_ERROR_BYTES], text[LIMIT_OTLP_HEADERS_BYTES + 1];
+    static char bytes[LIMIT_OTLP_HEADERS_BYTES + 2];
+    reads("A: b\r\nC: d\n\n", 12, 0600, &s, why);
+    assert_true(secret_read_headers(path, text, why));
+    assert_string_equal(text, "A: b\r\nC: d");
+    memset(bytes, 'x', sizeof bytes);
+    reads(bytes, LIMIT_OTLP_HEADERS_BYTES, 0600, &s, why);
+    assert_true(secret_read_headers(path, text, why));
+    assert_int_equal(strlen(text), LIMIT_OTLP_HEADERS_BYTES);
+    reads(bytes, LIMIT_OTLP_HEADERS_BYTES + 1, 0600, &s, why);
+    assert_false(secret_read_headers(path, text, why));
+    assert_string_equal(text, "");
+    assert_non_null(strstr(why, ": a headers file has 1 to 8192 bytes, this one more"));
+    static const char *const bad[] = {"A: b\tc", "A: b\0c", "A: \033cd"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        reads(bad[i], 6, 0600, &s, why);
+        assert_false(secret_read_headers(path, text, why));
+        assert_non_null(strstr(why, ": a headers file has no control bytes"));
+    }
+    reads("A: b", 4, 0604, &s, why);
+    assert_false(secret_read_headers(path, text, why));
+    assert_non_null(strstr(why, "mode 604 opens the headers file to everybody"));
+}
+
 static void no_file(void **state) {
     (void)state;
     struct secret s;
@@ -134,6 +161,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(good, setup, teardown),
                                        cmocka_unit_test_setup_teardown(bad, setup, teardown),
                                        cmocka_unit_test_setup_teardown(passwords, setup, teardown),
+                                       cmocka_unit_test_setup_teardown(headers, setup, teardown),
                                        cmocka_unit_test_setup_teardown(no_file, setup, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,24 @@ static void test_nodes(void **state) {
     expect(text, "kprof_export_rows_total 1000\n");
     expect(text, "kprof_export_refused_rows_total 2\n");
     expect(text, "kprof_export_lost_buckets_total 4\n");
+    assert_null(strstr(text, "kprof_otlp"));
+    meters_queue(m, (struct meter_queue){.otlp = {.wanted = true,
+                                                  .signals = {{true, true, 7, 3, 1000, 2, 4},
+                                                              {true, false, 8, 5, 6, 9, 10}},
+                                                  .late = 11}});
+    text = text_of(m, METERS_PROMETHEUS, NULL);
+    expect(text, "kprof_otlp_up{signal=\"traces\"} 1\n");
+    expect(text, "kprof_otlp_up{signal=\"metrics\"} 0\n");
+    expect(text, "kprof_otlp_behind_seconds{signal=\"traces\"} 7\n");
+    expect(text, "kprof_otlp_waiting{signal=\"traces\"} 3\n");
+    expect(text, "kprof_otlp_sent_total{signal=\"traces\"} 1000\n");
+    expect(text, "kprof_otlp_refused_total{signal=\"metrics\"} 9\n");
+    expect(text, "kprof_otlp_lost_total{signal=\"metrics\"} 10\n");
+    expect(text, "kprof_otlp_late_requests_total 11\n");
+    meters_queue(m, (struct meter_queue){.otlp = {.wanted = true, .signals = {{.wanted = true}}}});
+    text = text_of(m, METERS_PROMETHEUS, NULL);
+    expect(text, "kprof_otlp_up{signal=\"traces\"} 0\n");
+    assert_null(strstr(text, "signal=\"metrics\"")); // which nobody wants sent
     meters_nodes(m, NULL, 0);
     expect(text_of(m, METERS_PROMETHEUS, NULL), "kprof_node_connected{node=\"shop@host\"} 0\n");
     meters_free(m);
