@@ -26,7 +26,8 @@ struct stream {
     bool told;  // and the log said so once
     struct otlp_batch batch;
     struct tries tries;
-    int64_t next_at; // no further try before this, monotonic seconds
+    struct tries notices; // of what the receiver has to say; none of them fails
+    int64_t next_at;      // no further try before this, monotonic seconds
     struct otlp_waiting waiting;
 };
 
@@ -93,7 +94,10 @@ static void complain(struct otlp *o, enum otlp_signal signal) {
         !tries_may_tell(&m->tries, monotonic_s(), m->tries.failing)) {
         return;
     }
-    if (m->tries.failing) {
+    if (m->tries.failing && s->waiting == 0) {
+        log_warning("otlp: %s takes no %s (%s). It is tried again", o->to, otlp_signal_name(signal),
+                    s->why);
+    } else if (m->tries.failing) {
         log_warning("otlp: %s takes no %s (%s). It is tried again; %llu %s wait, the oldest for "
                     "%lld s",
                     o->to, otlp_signal_name(signal), s->why, (unsigned long long)s->waiting, what,
@@ -167,10 +171,18 @@ static void tell_refusals(const struct otlp_report *r) {
     }
 }
 
+static void tell_notice(struct otlp *o, struct stream *m) {
+    if (m->batch.notice[0] && tries_may_tell(&m->notices, monotonic_s(), false)) {
+        log_info("otlp: %s has taken all %s that it was given, and says: %s", o->to,
+                 otlp_signal_name(m->batch.signal), m->batch.notice);
+    }
+}
+
 // What is certain is written down, also where the rest is not.
 static bool send_batch(struct otlp *o, struct stream *m) {
     struct otlp_report report;
     bool all = otlp_batch_send(&m->batch, &report);
+    tell_notice(o, m);
     if (report.database_id == 0) {
         return all;
     }

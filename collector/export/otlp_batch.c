@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/log.h"
 #include "export/otlp_answer.h"
 #include "export/otlp_points.h"
 #include "export/pack.h"
@@ -49,6 +48,7 @@ static void empty(struct otlp_batch *b) {
     b->count = b->unsendable_count = b->refusal_count = 0;
     b->refused = 0;
     b->moved = b->full = false;
+    b->notice[0] = 0;
 }
 
 static bool fail(struct otlp_batch *b, const char *why) {
@@ -93,7 +93,7 @@ static bool begin_request(void *to, const struct otlp_request *r) {
         return false;
     }
     otlp_trace_begin(&b->trace, b->database_id, r);
-    b->place.request_id = r->id;
+    b->request_id = r->id;
     return true;
 }
 
@@ -104,8 +104,10 @@ static void put_span(void *to, const struct otlp_span *span) {
 static bool end_request(void *to) {
     struct otlp_batch *b = to;
     size_t start = b->bytes.len;
+    struct otlp_place place = b->place;
+    place.request_id = b->request_id;
     bool written = otlp_trace_end(&b->trace, &b->bytes);
-    return took(b, start, b->trace.spans, b->place, written ? NULL : "it is too long");
+    return took(b, start, b->trace.spans, place, written ? NULL : "it is too long");
 }
 
 static bool take_point(void *to, const struct otlp_point *p) {
@@ -215,7 +217,7 @@ static enum answer_meaning insert(void *context, uint32_t from, uint32_t until) 
             note(b, &b->items[from].place, &b->items[until - 1].place, rejected,
                  partial.message[0] ? partial.message : "the receiver does not say why");
         } else if (partial.message[0]) {
-            log_info("otlp: the receiver has taken all, and says: %s", partial.message);
+            snprintf(b->notice, sizeof b->notice, "%s", partial.message);
         }
     }
     return meaning;

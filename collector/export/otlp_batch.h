@@ -40,7 +40,8 @@ struct otlp_batch {
     struct otlp_place place; // behind all of them, when they are sent
     bool moved;              // that is another one than before
     bool full;               // there was more than fits
-    struct otlp_trace trace; // scratch, and so is
+    int64_t request_id;      // of the request that is being written; scratch, and so are
+    struct otlp_trace trace;
     struct histogram histogram;
 
     // as it is sent
@@ -51,7 +52,9 @@ struct otlp_batch {
     uint64_t refused; // of this batch, and
     struct otlp_refusal refusals[LIMIT_EXPORT_BATCH_REFUSALS]; // the first of them
     uint32_t refusal_count;
-    char why[CHANGE_REASON_BYTES]; // what went wrong last, or what the receiver has to say
+    char why[CHANGE_REASON_BYTES]; // what went wrong last
+    char
+        notice[CHANGE_REASON_BYTES]; // what the receiver has said of what it has taken; "": nothing
 };
 
 // http lives as long as it.
