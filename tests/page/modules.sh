@@ -2,11 +2,12 @@
 # shellcheck shell=bash disable=SC2154  # the variables of lib.sh
 # What tests of what is drawn in a browser take from npm: package-lock.json says exactly what, with sums. Sourced.
 
-# page_modules LOG: installs them once into the user's cache, and sets `modules` to their folder. False, with npm's words in LOG: it cannot.
+# page_modules LOG [FOLDER]: installs them once into the user's cache, and sets `modules` to their folder. False, with npm's words in LOG:
+# it cannot. FOLDER has other lists of packages than this one has.
 page_modules() {
   local here log=$1 own
-  here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-  modules=${XDG_CACHE_HOME:-$HOME/.cache}/kprof/page-$(sha256sum <"$here/package-lock.json" | cut -c 1-16)
+  here=$(cd "${2:-$(dirname "${BASH_SOURCE[0]}")}" && pwd)
+  modules=${XDG_CACHE_HOME:-$HOME/.cache}/kprof/$(basename "$here")-$(sha256sum <"$here/package-lock.json" | cut -c 1-16)
   [ ! -d "$modules" ] || return 0
   mkdir -p "$(dirname "$modules")"
   own=$(mktemp -d "$modules.XXXXXX")

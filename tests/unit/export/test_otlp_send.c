@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "export/otlp.h"
 #include "export/otlp_batch.h"
+#include "export/otlp_points.h"
 #include "otlp.pb-c.h"
 
 static const int64_t SECOND = 1000000000;
@@ -686,6 +687,172 @@ static void in_batches(void **state) {
     AWAIT(status(OTLP_TRACES).sent == MANY);
 }
 
+// -- numbers of fields ----------------------------------------------------------------------------
+
+// As OpenTelemetry has published them (opentelemetry-proto 1), not as otlp.proto has them.
+
+static uint64_t varint(struct cursor *c) {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+        uint8_t byte = cursor_u8(c);
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            break;
+        }
+    }
+    return value;
+}
+
+// The first field that a path of numbers leads to, a 0 behind the last.
+static bool find(struct slice in, const int *path, struct slice *out) {
+    struct cursor c = cursor_of(in.data, in.len);
+    while (cursor_left(&c) > 0 && !c.failed) {
+        uint64_t key = varint(&c), kind = key & 7;
+        const uint8_t *start = c.at;
+        size_t len = kind == 1 ? 8 : 0;
+        if (kind == 0) {
+            varint(&c);
+            len = (size_t)(c.at - start);
+        } else {
+            assert_true(kind == 1 || kind == 2);
+            len = kind == 2 ? (size_t)varint(&c) : len;
+            start = cursor_claim(&c, len);
+        }
+        struct slice value = slice_of(start, len);
+        if ((int)(key >> 3) == path[0] && (path[1] == 0 || find(value, path + 1, out))) {
+            *out = path[1] == 0 ? value : *out;
+            return true;
+        }
+    }
+    return false;
+}
+
+#define FIELD(...)                                                                                 \
+    (assert_true(find(whole, (const int[]){__VA_ARGS__, 0}, &field_value)), field_value)
+#define EXPECT_TEXT(text, ...) assert_true(slice_is(FIELD(__VA_ARGS__), text))
+#define EXPECT_INT(n, ...) assert_int_equal(int_of(FIELD(__VA_ARGS__)), n)
+#define EXPECT_DOUBLE(n, ...) assert_true(double_of(FIELD(__VA_ARGS__)) == (n))
+static struct slice whole, field_value;
+
+// Of 8 bytes, or a varint.
+static uint64_t int_of(struct slice value) {
+    uint64_t n = 0;
+    struct cursor c = cursor_of(value.data, value.len);
+    if (value.len < 8) {
+        return varint(&c);
+    }
+    memcpy(&n, value.data, 8);
+    return n;
+}
+
+static double double_of(struct slice value) {
+    double n;
+    assert_int_equal(value.len, 8);
+    memcpy(&n, value.data, 8);
+    return n;
+}
+
+static void traces_have_the_fields_of_otlp(void **state) {
+    (void)state;
+    struct otlp_trace t;
+    struct buffer out = buffer_make(1 << 16);
+    const struct otlp_request r = {.id = 77,
+                                   .node = slice_text("shop@host"),
+                                   .identity = slice_text("create"),
+                                   .reason = "failed",
+                                   .begin_ns = 1000000000000,
+                                   .duration_ns = 5000,
+                                   .error = true,
+                                   .label = {true, 5}};
+    const struct otlp_span span = {.pid = slice_text("<0.1.0>"),
+                                   .name = slice_text("http"),
+                                   .start_ns = 100,
+                                   .duration_ns = 7,
+                                   .wait_ns = 40,
+                                   .async = true};
+    otlp_trace_init(&t);
+    otlp_trace_begin(&t, 1, &r);
+    otlp_trace_span(&t, &span);
+    assert_true(otlp_trace_end(&t, &out));
+    otlp_trace_free(&t);
+    whole = slice_of(out.data, out.len);
+    // resource_spans 1: resource 1: attributes 1: key 1, value 2: string_value 1
+    EXPECT_TEXT("service.name", 1, 1, 1, 1);
+    EXPECT_TEXT("shop", 1, 1, 1, 2, 1);
+    // scope_spans 2: scope 1: name 1, version 2; spans 2
+    EXPECT_TEXT("kprof", 1, 2, 1, 1);
+    EXPECT_TEXT(KPROF_VERSION, 1, 2, 1, 2);
+    assert_int_equal(FIELD(1, 2, 2, 1).len, 16);  // trace_id
+    assert_int_equal(FIELD(1, 2, 2, 2).len, 8);   // span_id
+    assert_int_equal(FIELD(1, 2, 2, 4).len, 8);   // parent_span_id, of the second one
+    EXPECT_TEXT("create", 1, 2, 2, 5);            // name
+    EXPECT_INT(1, 1, 2, 2, 6);                    // kind: internal
+    EXPECT_INT(1000000000000, 1, 2, 2, 7);        // start_time_unix_nano
+    EXPECT_INT(1000000005000, 1, 2, 2, 8);        // end_time_unix_nano
+    EXPECT_TEXT("kprof.identity", 1, 2, 2, 9, 1); // attributes
+    EXPECT_TEXT("create", 1, 2, 2, 9, 2, 1);
+    EXPECT_INT(77, 1, 2, 2, 9, 2, 3);          // int_value
+    EXPECT_INT(1, 1, 2, 2, 9, 2, 2);           // bool_value, of kprof.complete
+    EXPECT_DOUBLE(0.0, 1, 2, 2, 9, 2, 4);      // double_value, of kprof.self_us
+    EXPECT_INT(2, 1, 2, 2, 15, 3);             // status: code: error
+    EXPECT_INT(1000000000060, 1, 2, 2, 11, 1); // events: time_unix_nano
+    EXPECT_TEXT("waiting", 1, 2, 2, 11, 2);
+    EXPECT_TEXT("kprof.wait_us", 1, 2, 2, 11, 3, 1);
+    EXPECT_DOUBLE(0.04, 1, 2, 2, 11, 3, 2, 4);
+    buffer_free(&out);
+}
+
+static void metrics_have_the_fields_of_otlp(void **state) {
+    (void)state;
+    struct histogram h = {0};
+    struct buffer stored = buffer_make(1 << 12), out = buffer_make(1 << 16);
+    assert_true(histogram_add(&h, 1) && histogram_add(&h, 1000) && histogram_add(&h, 1000000));
+    assert_true(histogram_write(&h, &stored));
+    const struct otlp_point p = {.bucket_start = 600,
+                                 .node = slice_text("shop@host"),
+                                 .identity = slice_text("create"),
+                                 .calls = 3,
+                                 .errors = 2,
+                                 .duration_ns = 1001001,
+                                 .min_ns = {true, 1},
+                                 .max_ns = {true, 1000000},
+                                 .histogram = slice_of(stored.data, stored.len)};
+    histogram_reset(&h);
+    assert_null(otlp_point_write(&p, 60, &h, &out));
+    whole = slice_of(out.data, out.len);
+    // resource_metrics 1: resource 1; scope_metrics 2: scope 1, metrics 2: name 1, unit 3
+    EXPECT_TEXT("service.name", 1, 1, 1, 1);
+    EXPECT_TEXT("kprof", 1, 2, 1, 1);
+    EXPECT_TEXT("kprof.request.duration", 1, 2, 2, 1);
+    EXPECT_TEXT("s", 1, 2, 2, 3);
+    // exponential_histogram 10: data_points 1, aggregation_temporality 2: delta
+    EXPECT_INT(1, 1, 2, 2, 10, 2);
+    EXPECT_TEXT("kprof.identity", 1, 2, 2, 10, 1, 1, 1);
+    EXPECT_INT(600000000000, 1, 2, 2, 10, 1, 2);  // start_time_unix_nano
+    EXPECT_INT(660000000000, 1, 2, 2, 10, 1, 3);  // time_unix_nano
+    EXPECT_INT(3, 1, 2, 2, 10, 1, 4);             // count
+    EXPECT_DOUBLE(1001001e-9, 1, 2, 2, 10, 1, 5); // sum
+    EXPECT_INT(10, 1, 2, 2, 10, 1, 6);            // scale, zigzag
+    EXPECT_INT(1, 1, 2, 2, 10, 1, 7);             // zero_count
+    // positive 8: offset 1, zigzag: 1000 ns is in the bucket that ends at 2^(319 / 32) ns
+    EXPECT_INT(2 * (957 - 318) - 1, 1, 2, 2, 10, 1, 8, 1);
+    struct slice counts = FIELD(1, 2, 2, 10, 1, 8, 2); // bucket_counts, packed
+    assert_int_equal(counts.data[0], 1);
+    assert_int_equal(counts.data[counts.len - 1], 1);
+    assert_int_equal(counts.len, 637 - 318 + 1); // 10^6 ns is in the one that ends at 2^(638 / 32)
+    EXPECT_DOUBLE(1e-9, 1, 2, 2, 10, 1, 12);     // min
+    EXPECT_DOUBLE(1e-3, 1, 2, 2, 10, 1, 13);     // max
+    EXPECT_DOUBLE(1e-9, 1, 2, 2, 10, 1, 14);     // zero_threshold
+    // sum 7: data_points 1: as_int 6, attributes 7; aggregation_temporality 2; is_monotonic 3
+    EXPECT_INT(2, 1, 2, 2, 7, 1, 6);
+    EXPECT_TEXT("create", 1, 2, 2, 7, 1, 7, 2, 1);
+    EXPECT_INT(1, 1, 2, 2, 7, 2);
+    EXPECT_INT(1, 1, 2, 2, 7, 3);
+    histogram_free(&h);
+    buffer_free(&stored);
+    buffer_free(&out);
+}
+
 // -- the end --------------------------------------------------------------------------------------
 
 static void the_rest_at_its_end(void **state) {
@@ -725,6 +892,8 @@ int main(void) {
                                        CASE(rows_that_cannot_be_sent),
                                        CASE(a_batch_in_part),
                                        CASE(in_batches),
+                                       cmocka_unit_test(traces_have_the_fields_of_otlp),
+                                       cmocka_unit_test(metrics_have_the_fields_of_otlp),
                                        CASE(the_rest_at_its_end),
                                        CASE(no_end_waits_long)};
     return cmocka_run_group_tests(tests, NULL, NULL);
