@@ -28,7 +28,6 @@ void batch_free(struct batch *b) {
         buffer_free(&b->tables[i].bytes);
         free(b->tables[i].rows);
     }
-    histogram_free(&b->scratch);
 }
 
 static void empty(struct batch *b) {
@@ -81,7 +80,7 @@ static const char *put_row(struct batch *b, enum change_table table,
         if (cells[i].bytes.len > LIMIT_EXPORT_ROW_BYTES) {
             return "a text in it is too long";
         }
-        const char *why = row_binary_cell(shape->columns[i].kind, &cells[i], &b->scratch, out);
+        const char *why = row_binary_cell(shape->columns[i].kind, &cells[i], out);
         if (why) {
             return why;
         }

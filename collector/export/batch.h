@@ -7,7 +7,6 @@
 
 #include "base/buffer.h"
 #include "base/limits.h"
-#include "model/stats/histogram.h"
 #include "store/changes.h"
 
 struct batch_row {
@@ -42,7 +41,6 @@ struct batch {
     uint64_t refused;
     struct change_refusal refusals[LIMIT_EXPORT_BATCH_REFUSALS];
     uint32_t refusal_count;
-    struct histogram scratch;
     bool full; // there was more than fits
 };
 

@@ -351,6 +351,7 @@ static struct exporter *make(const struct export_options *o, const struct target
     batch_init(&e->batch, e->name);
     e->http = http_new(&http);
     sender_init(&e->sender, e->http, e->target.database);
+    e->sender.near = target_loopback(target);
     if (!e->http || RAND_bytes((unsigned char *)&e->instance, sizeof e->instance) != 1) {
         free_exporter(e);
         return NULL;

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/row_binary.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/leb128.h"
 #include "model/stats/histogram.h"
 
 static void little(uint64_t value, size_t bytes, struct buffer *out) {
-    uint8_t all[sizeof value];
-    for (size_t i = 0; i < sizeof all; i++) {
-        all[i] = (uint8_t)(value >> 8 * i);
-    }
-    buffer_append(out, all, bytes);
+    uint64_t all = htole64(value);
+    buffer_append(out, &all, bytes);
 }
 
 void row_binary_u64(uint64_t value, struct buffer *out) {
@@ -24,29 +22,21 @@ void row_binary_text(struct slice text, struct buffer *out) {
 }
 
 // Two arrays of the same length: the buckets that have a count, and their counts.
-static const char *counts(const struct change_cell *cell, struct histogram *scratch,
-                          struct buffer *out) {
-    uint32_t used = 0;
-    histogram_reset(scratch);
-    if (!histogram_read(scratch, cell->bytes)) {
-        return histogram_valid(cell->bytes) ? "no memory for its histogram"
-                                            : "its histogram is malformed";
+static const char *counts(struct slice stored, struct buffer *out) {
+    uint16_t buckets[HISTOGRAM_BUCKETS];
+    uint64_t numbers[HISTOGRAM_BUCKETS];
+    int used = histogram_unpack(stored, buckets, numbers);
+    if (used < 0) {
+        return "its histogram is malformed";
     }
-    for (uint32_t i = 0; i < scratch->len; i++) {
-        used += scratch->counts[i] > 0;
+    for (int i = 0; i < used; i++) {
+        buckets[i] = htole16(buckets[i]);
+        numbers[i] = htole64(numbers[i]);
     }
-    leb128_append(out, used);
-    for (uint32_t i = 0; i < scratch->len; i++) {
-        if (scratch->counts[i] > 0) {
-            little(scratch->first + i, sizeof(uint16_t), out);
-        }
-    }
-    leb128_append(out, used);
-    for (uint32_t i = 0; i < scratch->len; i++) {
-        if (scratch->counts[i] > 0) {
-            little(scratch->counts[i], sizeof(uint64_t), out);
-        }
-    }
+    leb128_append(out, (uint64_t)used);
+    buffer_append(out, buckets, (size_t)used * sizeof *buckets);
+    leb128_append(out, (uint64_t)used);
+    buffer_append(out, numbers, (size_t)used * sizeof *numbers);
     return NULL;
 }
 
@@ -56,7 +46,7 @@ static uint64_t natural(int64_t number) {
 }
 
 const char *row_binary_cell(enum change_kind kind, const struct change_cell *cell,
-                            struct histogram *scratch, struct buffer *out) {
+                            struct buffer *out) {
     uint64_t bits;
     switch (kind) {
     case CHANGE_TIME:
@@ -90,7 +80,7 @@ const char *row_binary_cell(enum change_kind kind, const struct change_cell *cel
         row_binary_text(cell->bytes, out);
         return NULL;
     case CHANGE_COUNTS:
-        return counts(cell, scratch, out);
+        return counts(cell->bytes, out);
     }
     return "it has a column of no known kind";
 }

@@ -8,10 +8,9 @@
 #include "store/changes.h"
 
 // Appends a cell, as the column's type has it (table_type). NULL; or why there is no such value in
-// the engine, and then what was appended is no row. scratch: emptied first. A buffer that cannot
-// take it is failed.
+// the engine, and then what was appended is no row. A buffer that cannot take it is failed.
 const char *row_binary_cell(enum change_kind kind, const struct change_cell *cell,
-                            struct histogram *scratch, struct buffer *out);
+                            struct buffer *out);
 void row_binary_u64(uint64_t value, struct buffer *out);
 // Text, its length first.
 void row_binary_text(struct slice text, struct buffer *out);

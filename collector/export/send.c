@@ -158,16 +158,16 @@ static enum answer_meaning insert(void *context, uint32_t from, uint32_t until) 
     buffer_reset(&s->sql);
     statement_insert(s->database, of->table, &s->sql);
     buffer_append(&s->sql, "", 1);
-    if (s->sql.failed ||
-        !pack(s, slice_of(t->bytes.data + start, t->rows[until - 1].end - start))) {
+    struct slice rows = slice_of(t->bytes.data + start, t->rows[until - 1].end - start);
+    if (s->sql.failed || (!s->near && !pack(s, rows))) {
         return ANSWER_LATER;
     }
     const struct http_question q = {
         .sql = (const char *)s->sql.data,
         // an insert that the engine only queues may be lost after it is acknowledged
         .setting = statement_modern(s->major) && s->major >= 22 ? "async_insert=0" : NULL,
-        .body = slice_of(s->packed.data, s->packed.len),
-        .packed = true};
+        .body = s->near ? rows : slice_of(s->packed.data, s->packed.len),
+        .packed = !s->near};
     enum answer_meaning meaning =
         http_ask(s->http, &q, &answer, s->why) ? answer_to_order(&answer, s->why) : ANSWER_LATER;
     s->rows += meaning == ANSWER_DONE ? until - from : 0;

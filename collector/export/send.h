@@ -13,6 +13,7 @@
 struct sender {
     struct http *http;
     const char *database;  // the engine's; lives as long as this
+    bool near;             // it is on this machine: to pack the rows would take longer
     uint32_t major, minor; // of its version; 0: not known
     struct buffer sql;
     struct buffer packed;

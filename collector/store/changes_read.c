@@ -273,7 +273,7 @@ void changes_end(struct changes *c) {
 
 static void read_cell(sqlite3_stmt *at, int column, enum change_kind kind,
                       struct change_cell *cell) {
-    *cell = (struct change_cell){.null = sqlite3_column_type(at, column) == SQLITE_NULL};
+    *cell = (struct change_cell){0};
     switch (kind) {
     case CHANGE_REAL:
         cell->real = sqlite3_column_double(at, column);
@@ -285,6 +285,10 @@ static void read_cell(sqlite3_stmt *at, int column, enum change_kind kind,
         cell->bytes = slice_of(bytes, (size_t)sqlite3_column_bytes(at, column));
         break;
     }
+    case CHANGE_OPTIONAL:
+        cell->null = sqlite3_column_type(at, column) == SQLITE_NULL;
+        cell->number = sqlite3_column_int64(at, column);
+        break;
     default:
         cell->number = sqlite3_column_int64(at, column);
     }

@@ -406,9 +406,9 @@
 
 // Of what is read out of the database and sent at once: bytes of all tables together before they
 // are packed, rows, and the buckets and nodes that they are of. An engine likes few and large
-// batches; these take 0.1 s to read, and some 12 MB with all that is made of them.
-#define LIMIT_EXPORT_BATCH_BYTES (4u << 20)
-#define LIMIT_EXPORT_BATCH_ROWS 20000u
+// batches; these take 0.1 s to read, and some 20 MB with all that is made of them.
+#define LIMIT_EXPORT_BATCH_BYTES (8u << 20)
+#define LIMIT_EXPORT_BATCH_ROWS 40000u
 #define LIMIT_EXPORT_BATCH_MARKS 2000
 // Days between the first and the last bucket of one: an engine refuses what goes into more than 100
 // partitions at once.

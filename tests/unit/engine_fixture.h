@@ -19,7 +19,7 @@
 
 #include "export/target.h"
 
-enum { ENGINE_REQUEST_BYTES = 8 << 20 };
+enum { ENGINE_REQUEST_BYTES = 16 << 20 };
 
 struct engine_request {
     char head[1 << 16]; // with a zero at its end

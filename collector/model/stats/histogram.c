@@ -281,6 +281,28 @@ static inline uint64_t leb128_next(struct cursor *c) {
     return leb128_get(c);
 }
 
+int histogram_unpack(struct slice bytes, uint16_t buckets[HISTOGRAM_BUCKETS],
+                     uint64_t counts[HISTOGRAM_BUCKETS]) {
+    struct cursor c = cursor_of(bytes.data, bytes.len);
+    uint64_t bucket = 0;
+    int n = 0;
+    if (cursor_u8(&c) != VERSION) {
+        return -1;
+    }
+    while (cursor_left(&c) > 0) {
+        uint64_t distance = leb128_next(&c);
+        uint64_t count = leb128_next(&c);
+        if (c.failed || count == 0 || distance >= HISTOGRAM_BUCKETS - bucket ||
+            (distance == 0 && n > 0)) {
+            return -1;
+        }
+        bucket += distance;
+        buckets[n] = (uint16_t)bucket;
+        counts[n++] = count;
+    }
+    return n;
+}
+
 // Adds the stored counts so many times, as far as they are well formed and within the window.
 // Returns how many bytes that were.
 static size_t add_stored(struct histogram *h, struct slice bytes, uint64_t times) {

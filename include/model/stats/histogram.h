@@ -73,5 +73,9 @@ double histogram_quantile(const struct histogram *h, double q);
 // it reads to h; false, and h unchanged, on anything malformed.
 bool histogram_write(const struct histogram *h, struct buffer *out);
 bool histogram_read(struct histogram *h, struct slice bytes);
+// The buckets of a stored form, ascending, and the count of each, none of them 0. How many there
+// are; -1: it is malformed.
+int histogram_unpack(struct slice bytes, uint16_t buckets[HISTOGRAM_BUCKETS],
+                     uint64_t counts[HISTOGRAM_BUCKETS]);
 // Whether it is well formed: then histogram_read fails only without memory.
 bool histogram_valid(struct slice bytes);

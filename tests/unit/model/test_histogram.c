@@ -237,6 +237,22 @@ static void known_bytes(void **state) {
     buffer_free(&b);
 }
 
+// What a stored form is unpacked to is what was counted, and every bucket stands once.
+static void unpacked_is_plain(struct slice stored, const uint64_t *plain) {
+    uint16_t buckets[HISTOGRAM_BUCKETS];
+    uint64_t counts[HISTOGRAM_BUCKETS];
+    int n = histogram_unpack(stored, buckets, counts), used = 0;
+    for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        if (plain[i] > 0) {
+            assert_true(used < n);
+            assert_int_equal(buckets[used], i);
+            assert_int_equal(counts[used], plain[i]);
+            used++;
+        }
+    }
+    assert_int_equal(n, used);
+}
+
 static void round_trip(void **state) {
     (void)state;
     uint64_t seed = 6;
@@ -256,6 +272,7 @@ static void round_trip(void **state) {
         struct slice stored = guarded_copy(&g, b.data, b.len);
         assert_true(histogram_read(&back, stored));
         counts_are_plain(&back, plain);
+        unpacked_is_plain(stored, plain);
         histogram_free(&h);
         histogram_free(&back);
         buffer_free(&b);
@@ -313,7 +330,11 @@ static void malformed_bytes_change_nothing(void **state) {
     struct histogram h = {0}, twin = {0};
     histogram_add(&h, 1000);
     histogram_add(&twin, 1000);
+    uint16_t buckets[HISTOGRAM_BUCKETS];
+    uint64_t counts[HISTOGRAM_BUCKETS];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct slice bytes = guarded_copy(&g, bad[i].bytes, bad[i].len);
+        assert_int_equal(histogram_unpack(bytes, buckets, counts), -1);
         assert_false(histogram_read(&h, guarded_copy(&g, bad[i].bytes, bad[i].len)));
         assert_int_equal(h.first, twin.first);
         assert_int_equal(h.len, twin.len);
@@ -321,6 +342,8 @@ static void malformed_bytes_change_nothing(void **state) {
     }
     assert_true(histogram_read(&h, slice_of("\1\5\1\xfa\x0f\1", 6))); // 5 + 2042 is the last bucket
     assert_int_equal(histogram_count(&h), 3);
+    assert_int_equal(histogram_unpack(slice_of("\1\5\1\xfa\x0f\1", 6), buckets, counts), 2);
+    assert_int_equal(buckets[1], HISTOGRAM_BUCKETS - 1);
     histogram_free(&h);
     histogram_free(&twin);
     guarded_free(&g);
