@@ -243,22 +243,51 @@ static int read_keys(const struct collector_options *o, struct secret *secret, s
     return EXIT_SUCCESS;
 }
 
-// SIGHUP: a certificate was renewed, or a secret changed.
+static bool exports(const struct collector_options *o) {
+    return o->export_to && strcmp(o->export_to, COLLECTOR_EXPORT_NONE) != 0;
+}
+
+// The export's password, "" without a file of one. Wipe it.
+static int read_password(const struct collector_options *o,
+                         char password[LIMIT_EXPORT_PASSWORD_BYTES + 1]) {
+    char why[SECRET_ERROR_BYTES];
+    struct secret read = {0};
+    password[0] = 0;
+    if (!exports(o) || !o->export_password_file) {
+        return EXIT_SUCCESS;
+    }
+    if (!secret_read_password(o->export_password_file, &read, why)) {
+        log_error("--export-password-file %s", why);
+        return EXIT_USAGE;
+    }
+    memcpy(password, read.bytes, read.len);
+    password[read.len] = 0;
+    secret_clear(&read);
+    return EXIT_SUCCESS;
+}
+
+// SIGHUP: a certificate was renewed, or a secret or password changed. All of it, or nothing.
 static void on_reload(evutil_socket_t number, short what, void *context) {
     (void)number;
     (void)what;
     struct collector *c = context;
     struct secret secret = {0};
     struct tls *tls = NULL;
-    if (read_keys(c->options, &secret, &tls) == EXIT_SUCCESS) {
+    char password[LIMIT_EXPORT_PASSWORD_BYTES + 1] = "";
+    if (read_keys(c->options, &secret, &tls) == EXIT_SUCCESS &&
+        read_password(c->options, password) == EXIT_SUCCESS &&
+        (!c->exporter || exporter_renew(c->exporter, password[0] ? password : NULL))) {
         server_set_keys(c->server, secret.len > 0 ? &secret : NULL, tls);
         tls_free(c->tls);
         c->tls = tls;
-        log_info("SIGHUP: secret and certificates are read again, for connections to come");
+        log_info("SIGHUP: secret and certificates are read again, for connections to come%s",
+                 password[0] ? ", and the export's password" : "");
     } else {
+        tls_free(tls);
         log_error("SIGHUP: secret and certificates stay as they were");
     }
     secret_clear(&secret);
+    explicit_bzero(password, sizeof password);
 }
 
 static bool start_events(struct collector *c) {
@@ -279,7 +308,7 @@ static bool start_events(struct collector *c) {
     }
     const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     // without files to read, SIGHUP does what it always does
-    size_t count = c->options->secret_file || c->options->tls_cert ? 3 : 2;
+    size_t count = c->options->secret_file || c->options->tls_cert || exports(c->options) ? 3 : 2;
     for (size_t i = 0; i < count; i++) {
         c->signals[i] =
             evsignal_new(c->base, numbers[i], numbers[i] == SIGHUP ? on_reload : on_signal, c);
@@ -487,24 +516,22 @@ static bool make_parts(struct collector *c) {
 // The password goes from its file to the exporter, and is wiped here.
 static int start_export(struct collector *c) {
     const struct collector_options *o = c->options;
-    char name[EXPORT_NAME_BYTES] = "", why[SECRET_ERROR_BYTES];
-    struct secret password = {0};
-    char text[LIMIT_EXPORT_PASSWORD_BYTES + 1] = "";
-    if (!o->export_to || strcmp(o->export_to, COLLECTOR_EXPORT_NONE) == 0) {
+    char name[EXPORT_NAME_BYTES] = "", why[EXPORT_WHY_BYTES];
+    char password[LIMIT_EXPORT_PASSWORD_BYTES + 1];
+    if (!exports(o)) {
         return EXIT_SUCCESS;
     }
-    if (o->export_password_file && !secret_read_password(o->export_password_file, &password, why)) {
-        log_error("--export-password-file %s", why);
-        return EXIT_USAGE;
+    int status = read_password(o, password);
+    if (status != EXIT_SUCCESS) {
+        return status;
     }
     if (o->export_ca && access(o->export_ca, R_OK) != 0) {
         log_error("--export-ca %s: %s", o->export_ca, strerror(errno));
         return EXIT_USAGE;
     }
-    memcpy(text, password.bytes, password.len);
     gethostname(name, sizeof name - 1);
     const struct export_options options = {.url = o->export_to,
-                                           .password = password.len > 0 ? text : NULL,
+                                           .password = password[0] ? password : NULL,
                                            .ca = o->export_ca,
                                            // a host without a name has to be given one
                                            .name = o->export_as              ? o->export_as
@@ -514,8 +541,7 @@ static int start_export(struct collector *c) {
                                            .database = o->db};
     c->exporter = exporter_start(&options, c->writer, why);
     c->tools.exporter = c->page.exporter = c->exporter;
-    secret_clear(&password);
-    explicit_bzero(text, sizeof text);
+    explicit_bzero(password, sizeof password);
     if (!c->exporter) {
         log_error("--export: %s", why);
         return EXIT_FAILURE;

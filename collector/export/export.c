@@ -30,10 +30,11 @@ struct exporter {
     char to[TARGET_TEXT_BYTES];
     char name[EXPORT_NAME_BYTES], cluster[EXPORT_NAME_BYTES];
     char database[PATH_BYTES];
+    char ca[PATH_BYTES]; // "": the system's
     struct writer *writer;
-    struct http *http;
     struct worker worker;
-    struct export_status status; // its mutex protects this
+    struct http *http;           // the thread asks through it; others may stop it
+    struct export_status status; // the worker's mutex protects both
 
     // the thread's own
     struct sender sender;
@@ -107,6 +108,14 @@ static void complain(struct exporter *e) {
 }
 
 // -- the thread -----------------------------------------------------------------------------------
+
+// Goes on with the password that it was given since.
+static void take_renewed(struct exporter *e) {
+    if (worker_take_renewed(&e->worker, &e->http)) {
+        e->sender.http = e->http;
+        e->tries.pause_s = 0;
+    }
+}
 
 static struct changes *open_changes(struct exporter *e) {
     char error[STORE_ERROR_BYTES];
@@ -259,6 +268,7 @@ static void go_on(struct exporter *e) {
 // Sends what is due. Whether to go on.
 static bool turn(struct exporter *e) {
     int64_t began = clock_monotonic();
+    take_renewed(e);
     if (!prepare(e) || !read_batch(e) || !beat(e) || !send_batch(e)) {
         // what went wrong may have changed the engine's tables, and taken long
         e->ready = false;
@@ -334,8 +344,13 @@ static void free_exporter(struct exporter *e) {
     free(e);
 }
 
+static struct http *make_http(const struct exporter *e, const char *password) {
+    const struct http_options options = {
+        .target = &e->target, .password = password, .ca = e->ca[0] ? e->ca : NULL};
+    return http_new(&options);
+}
+
 static struct exporter *make(const struct export_options *o, const struct target *target) {
-    const struct http_options http = {.target = target, .password = o->password, .ca = o->ca};
     struct exporter *e = calloc(1, sizeof *e);
     if (!e) {
         return NULL;
@@ -349,7 +364,8 @@ static struct exporter *make(const struct export_options *o, const struct target
     e->began_s = wall_s();
     snprintf(e->database, sizeof e->database, "%s", o->database);
     batch_init(&e->batch, e->name);
-    e->http = http_new(&http);
+    snprintf(e->ca, sizeof e->ca, "%s", o->ca ? o->ca : "");
+    e->http = make_http(e, o->password);
     sender_init(&e->sender, e->http, e->target.database);
     e->sender.near = target_loopback(target);
     if (!e->http || RAND_bytes((unsigned char *)&e->instance, sizeof e->instance) != 1) {
@@ -380,9 +396,17 @@ struct exporter *exporter_start(const struct export_options *o, struct writer *w
     return e;
 }
 
+bool exporter_renew(struct exporter *e, const char *password) {
+    struct http *http = make_http(e, password);
+    if (http) {
+        worker_renew(&e->worker, http);
+    }
+    return http;
+}
+
 void exporter_stop(struct exporter *e) {
     if (e) {
-        worker_end(&e->worker, e->http);
+        worker_end(&e->worker, &e->http);
         free_exporter(e);
     }
 }

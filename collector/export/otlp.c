@@ -356,7 +356,7 @@ struct otlp *otlp_start(const struct otlp_options *options, struct writer *write
 
 void otlp_stop(struct otlp *o) {
     if (o) {
-        worker_end(&o->worker, o->http);
+        worker_end(&o->worker, &o->http);
         free_otlp(o);
     }
 }

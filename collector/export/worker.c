@@ -20,6 +20,7 @@ void worker_init(struct worker *w) {
 }
 
 void worker_free(struct worker *w) {
+    http_free(w->renewed);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->mutex);
 }
@@ -37,7 +38,7 @@ bool worker_sleep(struct worker *w, int64_t ns) {
     struct timespec until = {.tv_sec = at / SECOND, .tv_nsec = at % SECOND};
     pthread_mutex_lock(&w->mutex);
     int rc = 0;
-    while (!w->stop && rc == 0) {
+    while (!w->stop && !w->renewed && rc == 0) {
         rc = pthread_cond_timedwait(&w->changed, &w->mutex, &until);
     }
     bool stop = w->stop;
@@ -52,7 +53,29 @@ bool worker_stopped(struct worker *w) {
     return stop;
 }
 
-void worker_end(struct worker *w, struct http *http) {
+void worker_renew(struct worker *w, struct http *http) {
+    pthread_mutex_lock(&w->mutex);
+    struct http *unused = w->renewed;
+    w->renewed = http;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    http_free(unused);
+}
+
+bool worker_take_renewed(struct worker *w, struct http **http) {
+    struct http *old = NULL;
+    pthread_mutex_lock(&w->mutex);
+    if (w->renewed && !w->stop) {
+        old = *http;
+        *http = w->renewed;
+        w->renewed = NULL;
+    }
+    pthread_mutex_unlock(&w->mutex);
+    http_free(old);
+    return old;
+}
+
+void worker_end(struct worker *w, struct http *const *http) {
     pthread_mutex_lock(&w->mutex);
     w->stop = true;
     pthread_cond_broadcast(&w->changed);
@@ -61,7 +84,9 @@ void worker_end(struct worker *w, struct http *http) {
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += LIMIT_EXPORT_END_SECONDS;
     if (pthread_timedjoin_np(w->thread, NULL, &until) != 0) {
-        http_stop(http);
+        pthread_mutex_lock(&w->mutex);
+        http_stop(*http);
+        pthread_mutex_unlock(&w->mutex);
         pthread_join(w->thread, NULL);
     }
 }

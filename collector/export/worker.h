@@ -14,6 +14,7 @@ struct worker {
     pthread_mutex_t mutex; // protects what follows, and what its owner tells others of
     pthread_cond_t changed;
     bool stop;
+    struct http *renewed; // NULL, or what its owner is to go on with
 };
 
 void worker_init(struct worker *w);
@@ -22,11 +23,15 @@ void worker_free(struct worker *w); // ended, or never started
 // can be made.
 bool worker_start(struct worker *w, void *(*run)(void *arg), void *arg);
 void worker_nice(void);
-// The thread's own: sleeps, unless it is to end. Whether to go on.
+// The thread's own: sleeps, unless it is to end or something is renewed. Whether to go on.
 bool worker_sleep(struct worker *w, int64_t ns);
 bool worker_stopped(struct worker *w);
+// Others: the thread is to go on with this, which is its own from then on.
+void worker_renew(struct worker *w, struct http *http);
+// The thread's own: puts what is renewed into the place of *http, which is freed. Whether it has.
+bool worker_take_renewed(struct worker *w, struct http **http);
 // Tells it to end, and waits for that: after LIMIT_EXPORT_END_SECONDS what it asks fails.
-void worker_end(struct worker *w, struct http *http);
+void worker_end(struct worker *w, struct http *const *http);
 
 // What of one kind is tried again and again. All zero: it was not tried yet.
 struct tries {

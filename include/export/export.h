@@ -42,6 +42,10 @@ struct exporter *exporter_start(const struct export_options *options, struct wri
 // LIMIT_EXPORT_END_SECONDS at most; what is not sent stays marked. NULL is allowed.
 void exporter_stop(struct exporter *e);
 
+// Has it send another password from now on, at once where the engine takes nothing, and read the
+// file of authorities again. Any thread. NULL: none. False without memory: nothing has changed.
+bool exporter_renew(struct exporter *e, const char *password);
+
 // How it stands.
 struct export_status {
     bool sending;     // the engine has taken what it was last given

@@ -252,9 +252,26 @@ from=(--from "clickhouse://kprof@127.0.0.1:$engine_port/nothing" --from-password
 has "$scratch/none" '/nothing has no history of kprof' "that a database is not there is told"
 "$kprof" report --from "$target" >"$scratch/none" 2>&1 && fail "the engine answers without the password"
 has "$scratch/none" 'kprof report: 127\.0\.0\.1:.*[Pp]assword' "and so is a password that is missing"
+# -- another password, with SIGHUP ---------------------------------------------------------------------------------------------
+old_password=$engine_password
+start_collector "${export_options[@]}"
+wait_for 20 "it is found again" says '^to 127\.0\.0\.1:'
+engine_password='another one, of'
+sed -i "s#<password>.*</password>#<password>$engine_password</password>#" "$scratch/clickhouse/users.xml"
+wait_for 30 "the engine takes another password" engine_answers
+all_again
+wait_for 20 "that the old one is refused is told" says 'takes nothing: .*[Pp]assword'
+: >"$password_file"
+kill -HUP "$collector_pid"
+stays() { grep -q 'error SIGHUP: secret and certificates stay as they were' "$collector_log"; }
+wait_for 10 "an empty file is told, and changes nothing" stays
+printf '%s\n' "$engine_password" >"$password_file"
+kill -HUP "$collector_pid"
+wait_for 20 "with the new one all is sent" all_sent
+stop_collector
 start_collector --export none
 stop_collector
 is "$(sql "SELECT (SELECT count(*) FROM export_state) + (SELECT count(*) FROM export_marks)")" 0 "none: it is forgotten"
 
-grep -aqF "$engine_password" "$scratch"/*.log "$db"* && fail "the password stands in a log or in the database"
+grep -aqF -e "$engine_password" -e "$old_password" "$scratch"/*.log "$db"* && fail "the password stands in a log or in the database"
 ok "the password stands in no log and not in the database"

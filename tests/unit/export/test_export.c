@@ -18,6 +18,7 @@ static struct store *store;
 static struct writer *writer;
 static struct exporter *exporter;
 static atomic_bool refuses, slow; // what the engine does
+static atomic_bool wants_new;     // password
 static atomic_int inserts, twins;
 static char url[80];
 
@@ -25,7 +26,9 @@ static void be_engine(void *arg, int fd, const struct engine_request *r) {
     char sql[2000], byte;
     (void)arg;
     snprintf(sql, sizeof sql, "%.*s", (int)r->len, (const char *)r->body);
-    if (strstr(r->head, "query=INSERT")) {
+    if (wants_new && !strstr(r->head, "\r\nX-ClickHouse-Key: new one\r\n")) {
+        engine_say(fd, 403, "Code: 516. DB::Exception: Authentication failed");
+    } else if (strstr(r->head, "query=INSERT")) {
         inserts++;
         if (slow && read(fd, &byte, 1) <= 0) { // until who asks has enough
             return;
@@ -47,7 +50,7 @@ static void be_engine(void *arg, int fd, const struct engine_request *r) {
 static int setup(void **state) {
     const struct writer_options options = {.bucket_s = 10};
     fixture_setup(state);
-    refuses = slow = false;
+    refuses = slow = wants_new = false;
     inserts = twins = 0;
     engine_start(&server, be_engine, NULL);
     snprintf(url, sizeof url, "clickhouse://127.0.0.1:%u/kprof", server.target.port);
@@ -68,7 +71,8 @@ static int teardown(void **state) {
 
 static void start(void) {
     char why[EXPORT_WHY_BYTES];
-    const struct export_options o = {.url = url, .name = "one", .database = fixture_db};
+    const struct export_options o = {
+        .url = url, .password = "old one", .name = "one", .database = fixture_db};
     exporter = exporter_start(&o, writer, why);
     assert_non_null(exporter);
 }
@@ -168,6 +172,28 @@ static void no_end_waits_long(void **state) {
     fixture_expect("SELECT count(*) FROM export_marks", "3");
 }
 
+// Where the engine takes another password now, that is used at once: whatever was asked with the
+// old one is asked again.
+static void another_password(void **state) {
+    (void)state;
+    start();
+    write_one(NOON);
+    hurry();
+    AWAIT(status().sending && status().rows == 6);
+    wants_new = true;
+    write_one(NOON);
+    hurry();
+    AWAIT(strstr(status().why, "Authentication failed"));
+    assert_true(exporter_renew(exporter, "wrong one"));
+    assert_true(exporter_renew(exporter, "new one"));
+    AWAIT(status().sending && status().rows == 12);
+    fixture_expect("SELECT count(*) FROM export_marks", "0");
+    assert_true(exporter_renew(exporter, NULL));
+    write_one(NOON);
+    hurry();
+    AWAIT(strstr(status().why, "Authentication failed"));
+}
+
 static void nobody_there(void **state) {
     (void)state;
     engine_stop(&server);
@@ -183,8 +209,8 @@ static void nobody_there(void **state) {
 
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {CASE(sent_and_told), CASE(another_of_the_name),
+    const struct CMUnitTest tests[] = {CASE(sent_and_told),       CASE(another_of_the_name),
                                        CASE(the_rest_at_its_end), CASE(no_end_waits_long),
-                                       CASE(nobody_there)};
+                                       CASE(another_password),    CASE(nobody_there)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
