@@ -34,6 +34,7 @@ struct http {
     const struct http_question *asked;
     size_t taken; // by the question's own function
     uint32_t exception, retry_s;
+    long answer_ms; // of the options
     bool cut, head_cut;
     atomic_bool stopped;
 };
@@ -153,6 +154,7 @@ struct http *http_new(const struct http_options *o) {
     snprintf(h->base, sizeof h->base, "%s://%s%s%s:%u/%s", o->target->tls ? "https" : "http",
              brackets ? "[" : "", host, brackets ? "]" : "", o->target->port, o->target->path);
     h->url = buffer_make(URL_BYTES);
+    h->answer_ms = o->answer_ms;
     h->easy = curl_easy_init();
     h->multi = curl_multi_init();
     if (!h->easy || !h->multi || !make_heads(&h->heads, o) || !make_heads(&h->packed, o) ||
@@ -240,9 +242,9 @@ static CURLcode perform(struct http *h) {
 }
 
 // Milliseconds that it may take.
-static long patience(const struct http_question *q) {
+static long patience(const struct http *h, const struct http_question *q) {
     enum { MS = 1000, NS = 1000000 };
-    int64_t most = (int64_t)LIMIT_EXPORT_ANSWER_SECONDS * MS;
+    int64_t most = h->answer_ms ? h->answer_ms : (int64_t)LIMIT_EXPORT_ANSWER_SECONDS * MS;
     int64_t left = q->deadline_ns ? (q->deadline_ns - clock_monotonic()) / NS : most;
     return left < 1 ? 1 : (long)(left < most ? left : most);
 }
@@ -258,7 +260,7 @@ bool http_ask(struct http *h, const struct http_question *q, struct answer *out,
     }
     curl_easy_setopt(h->easy, CURLOPT_URL, (const char *)h->url.data);
     curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, q->packed ? h->packed : h->heads);
-    curl_easy_setopt(h->easy, CURLOPT_TIMEOUT_MS, patience(q));
+    curl_easy_setopt(h->easy, CURLOPT_TIMEOUT_MS, patience(h, q));
     curl_easy_setopt(h->easy, CURLOPT_POSTFIELDSIZE, (long)q->body.len);
     curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS,
                      q->body.len > 0 ? (const char *)q->body.data : "");

@@ -18,6 +18,7 @@ struct http_options {
     const char *type;     // Content-Type of what is sent; NULL: bytes
     // further heads, such as "Authorization: Bearer x", NULL behind the last; NULL: none
     const char *const *heads;
+    long answer_ms; // until an answer is whole; 0: LIMIT_EXPORT_ANSWER_SECONDS
 };
 
 // NULL on failure: no memory. The options are copied.

@@ -186,6 +186,83 @@ static void heads_are_bounded(void **state) {
     }
 }
 
+// The end of a chunked body may have headers of its own.
+static void endless_trailers(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    write_forever(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n",
+                  "X-Word: 0123456789012345678901234567890123456789\r\n");
+}
+
+static void endless_line(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    write_forever(fd, "HTTP/1.1 200 OK\r\nX-Word: ", "0123456789012345678901234567890123456789");
+}
+
+static void endless_chunk_head(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    write_forever(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2",
+                  "00000000000000000000000000000000");
+}
+
+static void lines_are_bounded(void **state) {
+    (void)state;
+    engine_answer *const all[] = {endless_trailers, endless_line, endless_chunk_head};
+    for (int i = 0; i < 3; i++) {
+        struct answer a;
+        char why[CHANGE_REASON_BYTES] = "";
+        start(all[i], NULL);
+        assert_false(ask(NULL, "SELECT 1", &a, why));
+        assert_true(strlen(why) > 3);
+        stop();
+    }
+}
+
+// A head and a body of so many bytes.
+static size_t head_bytes, body_bytes;
+static void exact(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    size_t room = head_bytes + body_bytes + 1;
+    char *text = malloc(room);
+    size_t n =
+        (size_t)snprintf(text, room, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n", body_bytes);
+    for (size_t left; (left = head_bytes - n - 2) > 0;) { // as lines of a thousand bytes
+        size_t line = left < 2000 ? left : 1000;
+        memset(text + n, 'x', line);
+        memcpy(text + n, "X: ", 3);
+        memcpy(text + n + line - 2, "\r\n", 2);
+        n += line;
+    }
+    memcpy(text + n, "\r\n", 2);
+    memset(text + head_bytes, 'b', body_bytes);
+    engine_write(fd, text, head_bytes + body_bytes);
+    free(text);
+}
+
+// Up to its bound an answer is whole, and one byte more is too much.
+static void bounds_are_exact(void **state) {
+    (void)state;
+    struct answer a;
+    char why[CHANGE_REASON_BYTES] = "";
+    start(exact, NULL);
+    head_bytes = LIMIT_EXPORT_HEAD_BYTES;
+    body_bytes = LIMIT_EXPORT_ANSWER_BYTES;
+    assert_true(ask(NULL, "SELECT 1", &a, why));
+    assert_false(a.cut);
+    assert_int_equal(a.body.len, LIMIT_EXPORT_ANSWER_BYTES);
+    body_bytes++;
+    assert_true(ask(NULL, "SELECT 1", &a, why));
+    assert_true(a.cut);
+    assert_int_equal(a.body.len, LIMIT_EXPORT_ANSWER_BYTES);
+    head_bytes++;
+    assert_false(ask(NULL, "SELECT 1", &a, why));
+    assert_string_equal(why, "the head of its answer has no end");
+    stop();
+}
+
 static void redirect(void *arg, int fd, const struct engine_request *r) {
     char text[200];
     (void)arg;
@@ -239,6 +316,87 @@ static void no_answer_at_all(void **state) {
         assert_true(strlen(why) > 3);
         stop();
     }
+}
+
+// -- slow ones ------------------------------------------------------------------------------------
+
+enum { ANSWER_MS = 400 };
+
+static void start_hasty(engine_answer *answer) {
+    engine_start(&server, answer, NULL);
+    const struct http_options o = {.target = &server.target, .answer_ms = ANSWER_MS};
+    http = http_new(&o);
+    assert_non_null(http);
+}
+
+// A byte now and then: there is always some progress, and no end.
+static void drip(int fd, const char *start) {
+    engine_write(fd, start, strlen(start));
+    for (int i = 0; i < 10000 && write(fd, "x", 1) == 1; i++) {
+        usleep(10000);
+    }
+}
+
+static void drip_head(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    drip(fd, "HTTP/1.1 200 OK\r\nX-Word: ");
+}
+
+static void drip_body(void *arg, int fd, const struct engine_request *r) {
+    (void)arg;
+    (void)r;
+    drip(fd, "HTTP/1.1 200 OK\r\n\r\n");
+}
+
+static void silence(void *arg, int fd, const struct engine_request *r) {
+    char byte;
+    (void)arg;
+    (void)r;
+    while (read(fd, &byte, 1) > 0) {
+    }
+}
+
+static void slow_answers_end(void **state) {
+    (void)state;
+    engine_answer *const all[] = {drip_head, drip_body, silence};
+    for (int i = 0; i < 3; i++) {
+        struct answer a;
+        char why[CHANGE_REASON_BYTES] = "";
+        time_t began = time(NULL);
+        start_hasty(all[i]);
+        assert_false(ask(NULL, "SELECT 1", &a, why));
+        assert_non_null(strstr(why, "timed out"));
+        assert_true(time(NULL) - began < LIMIT_EXPORT_ANSWER_SECONDS / 2);
+        http_free(http); // closes the connection that the server waits for
+        engine_stop(&server);
+    }
+}
+
+// Nobody takes what is sent: more than the sockets' buffers have room for.
+static void nobody_reads(void **state) {
+    (void)state;
+    enum { BODY = 64 << 20 };
+    struct answer a;
+    char why[CHANGE_REASON_BYTES] = "";
+    char *body = calloc(1, BODY);
+    int deaf = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof at;
+    assert_int_equal(bind(deaf, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(deaf, 5), 0);
+    assert_int_equal(getsockname(deaf, (struct sockaddr *)&at, &len), 0);
+    struct target target = {.host = "127.0.0.1", .database = "kprof", .port = ntohs(at.sin_port)};
+    const struct http_options o = {.target = &target, .answer_ms = ANSWER_MS};
+    http = http_new(&o);
+    const struct http_question q = {.sql = "INSERT", .body = slice_of(body, BODY)};
+    time_t began = time(NULL);
+    assert_false(http_ask(http, &q, &a, why));
+    assert_non_null(strstr(why, "timed out"));
+    assert_true(time(NULL) - began < LIMIT_EXPORT_ANSWER_SECONDS / 2);
+    http_free(http);
+    close(deaf);
+    free(body);
 }
 
 // What the environment says of proxies must not see what is sent.
@@ -300,8 +458,12 @@ int main(void) {
         cmocka_unit_test(exceptions),
         cmocka_unit_test(bodies_are_cut),
         cmocka_unit_test(heads_are_bounded),
+        cmocka_unit_test(lines_are_bounded),
+        cmocka_unit_test(bounds_are_exact),
         cmocka_unit_test(redirects_are_not_followed),
         cmocka_unit_test(no_answer_at_all),
+        cmocka_unit_test(slow_answers_end),
+        cmocka_unit_test(nobody_reads),
         cmocka_unit_test(no_proxy),
         cmocka_unit_test(stopped_from_outside),
     };

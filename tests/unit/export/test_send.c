@@ -24,6 +24,9 @@ static struct {
     const char *refuses; // rows with this text in them
     const char *with;    // and says this
     const char *always;  // answers every insert so
+    const char *raw;     // or with these bytes, and so often these
+    const char *more;
+    int times;
     const char *version;
     bool has_tables;
     bool keeps;  // its own signs of life
@@ -60,7 +63,12 @@ static void take_insert(int fd, const struct engine_request *r) {
         memcpy(rows, r->body, len);
     }
     engine.inserts++;
-    if (engine.always) {
+    if (engine.raw) {
+        engine_write(fd, engine.raw, strlen(engine.raw));
+        for (int i = 0; i < engine.times; i++) {
+            engine_write(fd, engine.more, strlen(engine.more));
+        }
+    } else if (engine.always) {
         engine_say(fd, 500, engine.always);
     } else if (engine.refuses && times(rows, len, engine.refuses) > 0) {
         engine_say(fd, 500, engine.with);
@@ -327,6 +335,56 @@ static void not_the_rows(void **state) {
     assert_int_equal(batch.refused, 0);
 }
 
+// What stands in an engine's place, or an engine gone wrong: no row counts as taken or as refused,
+// and what is told is one clean line.
+static void hostile_answers(void **state) {
+    (void)state;
+    static const struct {
+        const char *raw, *more;
+        int times;
+    } all[] = {
+        {"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "", 0},
+        {"HTTP/1.1 307 Go\r\nLocation: //x\r\nContent-Length: 0\r\n\r\n", "", 0},
+        {"HTTP/1.1 204 No Content\r\n\r\n", "", 0},
+        {"HTTP/1.1 200 OK\r\n\r\n<html>Sign in, please\033[2J\r\n</html>", "", 0},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", "", 0},
+        {"HTTP/1.1 200 OK\r\n\r\n", "so much to say ", 1 << 20},
+        {"HTTP/1.1 500 No\r\n\r\n", "an error without end\n", 1 << 20},
+        {"HTTP/1.1 500 No\r\n\r\nCode: 241. ", "\001\002\377 memory ", 1 << 20},
+        {"HTTP/1.1 200 OK\r\n", "X-Word: word\r\n", 1 << 20},
+        {"", "HTTP/1.1 100 Continue\r\n\r\n", 1 << 20},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "", 0},
+        {"HTTP/1.1 200 OK\r\nX-ClickHouse-Exception-Code: 99999999999999999999\r\n"
+         "Content-Length: 0\r\n\r\n",
+         "", 0},
+        {"HTTP/1.1 999 What\r\nContent-Length: 0\r\n\r\n", "", 0},
+        {"220 mail.example ESMTP\r\n", "", 0},
+        {"", "", 0},
+    };
+    write_rows(NOON, "create", 100);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        engine.raw = all[i].raw;
+        engine.more = all[i].more;
+        engine.times = all[i].times;
+        engine.inserts = 0;
+        batch_again(&batch);
+        assert_true(read_batch());
+        sender.why[0] = 0;
+        assert_int_equal(sender_send(&sender, &batch), SENT_LATER);
+        assert_int_equal(batch.refused, 0);
+        assert_int_equal(sender.rows, 0);
+        assert_in_range(engine.inserts, 1, 40);
+        assert_in_range(strlen(sender.why), 4, sizeof sender.why - 1);
+        assert_null(strpbrk(sender.why, "\r\n\033\001"));
+    }
+    // and once it is one, all goes on
+    engine.raw = NULL;
+    batch_again(&batch);
+    assert_true(read_batch());
+    assert_int_equal(sender_send(&sender, &batch), SENT_ALL);
+    assert_int_equal(sender.rows, batch.rows);
+}
+
 // -- setting up -----------------------------------------------------------------------------------
 
 static void set_up(void **state) {
@@ -366,10 +424,10 @@ static void old_partitions(void **state) {
 
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {CASE(read_and_sent),         CASE(large_buckets),
-                                       CASE(rows_that_are_none),    CASE(some_are_refused),
-                                       CASE(the_first_are_refused), CASE(all_are_refused),
-                                       CASE(not_the_rows),          CASE(set_up),
-                                       CASE(signs_of_life),         CASE(old_partitions)};
+    const struct CMUnitTest tests[] = {
+        CASE(read_and_sent),    CASE(large_buckets),         CASE(rows_that_are_none),
+        CASE(some_are_refused), CASE(the_first_are_refused), CASE(all_are_refused),
+        CASE(not_the_rows),     CASE(hostile_answers),       CASE(set_up),
+        CASE(signs_of_life),    CASE(old_partitions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
