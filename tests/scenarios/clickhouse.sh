@@ -67,8 +67,9 @@ kill_engine() {
   ends "$engine_pid" 20
 }
 
-# engine QUERY: what it answers, tab separated.
+# engine QUERY: what it answers, tab separated, within engine_seconds.
+engine_seconds=60
 engine() {
-  curl -sS --fail-with-body --max-time 60 -H 'X-ClickHouse-User: kprof' -H "X-ClickHouse-Key: $engine_password" \
+  curl -sS --fail-with-body --max-time "$engine_seconds" -H 'X-ClickHouse-User: kprof' -H "X-ClickHouse-Key: $engine_password" \
     "http://127.0.0.1:$engine_port/" --data-binary "$1"
 }
