@@ -296,6 +296,7 @@ static void send_rest(struct exporter *e) {
 
 static void *export_thread(void *arg) {
     struct exporter *e = arg;
+    pthread_setname_np(pthread_self(), "export");
     worker_nice();
     while (turn(e)) {
     }

@@ -20,6 +20,7 @@ Measures side by side, in one run, and prints tables with ratios:
             fprof leave of a node's rate; a recording of the native tracer's beside dbg:trace_client
   sample    sampling of stacks: the node's processor time and its rate with and without, beside other ways of looking at processes; on
             a node of 100,000 processes, and on one that is overloaded
+  export    --export into a ClickHouse, beside clickhouse-client inserting the same rows; what it takes for what 50 nodes make
 
   --quick          about a minute: a smaller capture, fewer rounds; not to be quoted
   --fresh          make the capture and the large database again; they are kept in DIR/bench
@@ -43,21 +44,23 @@ while [ $# -gt 0 ]; do
         --no-build) no_build=yes ;;
         --build-dir) [ $# -ge 2 ] || { usage >&2; exit 2; }; build=$(realpath -m "$2"); shift ;;
         --only)
-            case ${2:-} in capture|threads|calls|shop|page|flame|native|sample) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
+            case ${2:-} in capture|threads|calls|shop|page|flame|native|sample|export) parts="$parts $2" ;; *) usage >&2; exit 2 ;; esac
             shift ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-[ -n "$parts" ] || parts='capture threads calls shop page flame native sample'
+[ -n "$parts" ] || parts='capture threads calls shop page flame native sample export'
 
 # Rounds are interleaved: every way is measured once in each. A pair is a stretch of work beside one of rest (bench_sample.erl).
 if [ -n "$quick" ]; then
     wanted=100000 thread_rounds=10 rounds=3 bursts=40 shop_rounds=1 shop_seconds=4 flame_rounds=3 flame_rates=1 flame_window=10
-    days=40 views=5 people_rounds=1 people_seconds=5 sample_pairs=3 sample_seconds=1 native_rounds=1
+    days=40 views=5 people_rounds=1 people_seconds=5 sample_pairs=3 sample_seconds=1 native_rounds=1 export_rounds=1
+    export_history=10 export_minutes=1
 else
     wanted=1000000 thread_rounds=2 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
-    days=730 views=20 people_rounds=3 people_seconds=10 sample_pairs=30 sample_seconds=1 native_rounds=5
+    days=730 views=20 people_rounds=3 people_seconds=10 sample_pairs=30 sample_seconds=1 native_rounds=5 export_rounds=5
+    export_history=20 export_minutes=3
 fi
 clients=8
 
@@ -71,6 +74,7 @@ collector='' kprof_node='' shop_node='' serve='' feeder='' collectors='' # proce
 
 # shellcheck source-path=SCRIPTDIR
 source "$here/lib.sh"
+source "$here/export.sh"
 source "$here/flame.sh"
 source "$here/native.sh"
 source "$here/page.sh"
@@ -84,7 +88,7 @@ tiers=(http=shop_http:handle_request/2 pool=shop_worker:work/2 storage=shop_stor
 build_all() {
     if [ -z "$no_build" ]; then
         say "building"
-        { cmake -S "$top" -B "$build" && cmake --build "$build" --target kprof kprof-collector bench_database bench_threads shim; } \
+        { cmake -S "$top" -B "$build" && cmake --build "$build" --target kprof kprof-collector bench_database bench_threads fleet_collector shim; } \
             >"$scratch/build.log" 2>&1 || { tail -n 30 "$scratch/build.log" >&2; die "the build failed"; }
     fi
     if grep -q '^KPROF_SANITIZE:BOOL=ON\|^CMAKE_BUILD_TYPE:STRING=Debug' "$build/CMakeCache.txt"; then

@@ -7,23 +7,24 @@ engine_log=$scratch/clickhouse.log
 engine_pid=
 
 # Writes its configuration, with ports that nobody has now: engine_port speaks HTTP, engine_tls_port TLS, with a certificate for localhost
-# from the authority engine_ca. Data lies in $scratch/clickhouse.
+# and far.localhost from the authority engine_ca, engine_tcp_port what clickhouse-client speaks. Data lies in $scratch/clickhouse.
 make_engine() {
   local dir=$scratch/clickhouse
   mkdir -p "$dir"
-  read -r engine_port engine_tls_port < <(free_ports)
+  read -r engine_port engine_tls_port engine_tcp_port < <(free_ports)
   engine_ca=$dir/ca.pem
   # shellcheck disable=SC2015
   { openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=kprof-test-ca -keyout "$dir/ca.key" -out "$engine_ca" &&
     openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout "$dir/server.key" -out "$dir/server.csr" &&
     openssl x509 -req -in "$dir/server.csr" -CA "$engine_ca" -CAkey "$dir/ca.key" -CAcreateserial -days 30 \
-      -extfile <(echo subjectAltName=DNS:localhost) -out "$dir/server.pem" &&
+      -extfile <(echo subjectAltName=DNS:localhost,DNS:far.localhost) -out "$dir/server.pem" &&
     openssl dhparam -dsaparam -out "$dir/dh.pem" 2048; } >"$dir/openssl.log" 2>&1 || fail "openssl: $(tail -n 3 "$dir/openssl.log")"
   cat >"$dir/config.xml" <<END_OF_CONFIG
 <yandex>
   <logger><level>none</level><console>1</console></logger>
   <listen_host>127.0.0.1</listen_host>
   <http_port>$engine_port</http_port>
+  <tcp_port>$engine_tcp_port</tcp_port>
   <https_port>$engine_tls_port</https_port>
   <openSSL><server>
     <certificateFile>$dir/server.pem</certificateFile><privateKeyFile>$dir/server.key</privateKeyFile>
@@ -48,7 +49,7 @@ END_OF_USERS
 
 free_ports() {
   /usr/bin/python3 -c 'import socket
-all = [socket.socket() for _ in range(2)]
+all = [socket.socket() for _ in range(3)]
 for s in all: s.bind(("127.0.0.1", 0))
 print(*[s.getsockname()[1] for s in all])'
 }
