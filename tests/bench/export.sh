@@ -38,6 +38,7 @@ export_all() {
     sqlite3 "$export_db" "INSERT OR REPLACE INTO export_marks SELECT bucket_start, resolution_s, node_id,
         (SELECT revision FROM export_state), 0 FROM ledger_rows"
     server_before=$(cpu_ticks "$engine_pid")
+    rm -f "$scratch/export.$1.log" # that of the round before says that it listens, too
     began=$(date +%s%3N)
     start_collector "export.$1" "$export_db" --export "$2" --export-password-file "$scratch/password" --export-as bench "${@:3}"
     wait_until 3000 export_done || die "the export does not end: $(tail -n 3 "$scratch/export.$1.log")"
