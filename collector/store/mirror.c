@@ -43,33 +43,34 @@ static const char *const tables[CHANGE_TABLES] = {
 
 // Columns that are called otherwise, or have other values, in a file.
 static const struct column {
-    int table; // NONE: any
     const char *name;
     const char *column; // NULL: it has none
     const char *value;  // NULL: as it is; else with the number of the cell in it
+    int table;          // NONE: any
     int names;          // NONE: no name
 } columns[] = {
-    {CHANGE_SPANS, "bucket_start", NULL, NULL, NONE},
-    {CHANGE_SPANS, "node", NULL, NULL, NONE},
-    {CHANGE_SPANS, "name", "tier_id", NULL, TIER},
-    {CHANGE_SPANS, "outcome", "outcome",
-     "CASE ?%d WHEN 'ok' THEN 0 WHEN 'error' THEN 1 WHEN 'open' THEN 2 ELSE 3 END", NONE},
-    {CHANGE_REQUESTS, "node", "node_id", NULL, NODE},
-    {CHANGE_REQUESTS, "reason", "reason",
-     "CASE ?%d WHEN 'over' THEN 0 WHEN 'failed' THEN 1 ELSE 2 END", NONE},
-    {CHANGE_REQUESTS, "outcome", "error", "?%d <> 'ok'", NONE},
-    {CHANGE_REQUESTS, "complete", "cut", "?%d = 0", NONE},
-    {CHANGE_REQUESTS, "origin", "maker_id", NULL, NODE},
-    {NONE, "tier_place", NULL, NULL, NONE}, // rows come in that order
+    {"bucket_start", NULL, NULL, CHANGE_SPANS, NONE},
+    {"node", NULL, NULL, CHANGE_SPANS, NONE},
+    {"name", "tier_id", NULL, CHANGE_SPANS, TIER},
+    {"outcome", "outcome",
+     "CASE ?%d WHEN 'ok' THEN 0 WHEN 'error' THEN 1 WHEN 'open' THEN 2 ELSE 3 END", CHANGE_SPANS,
+     NONE},
+    {"node", "node_id", NULL, CHANGE_REQUESTS, NODE},
+    {"reason", "reason", "CASE ?%d WHEN 'over' THEN 0 WHEN 'failed' THEN 1 ELSE 2 END",
+     CHANGE_REQUESTS, NONE},
+    {"outcome", "error", "?%d <> 'ok'", CHANGE_REQUESTS, NONE},
+    {"complete", "cut", "?%d = 0", CHANGE_REQUESTS, NONE},
+    {"origin", "maker_id", NULL, CHANGE_REQUESTS, NODE},
+    {"tier_place", NULL, NULL, NONE, NONE}, // rows come in that order
     // rows of several nodes together: their number keeps each one's key its own
-    {NONE, "node", "node_id", NULL, NONE},
-    {NONE, "identity", "identity_id", NULL, IDENTITY},
-    {NONE, "tier", "tier_id", NULL, TIER},
-    {NONE, "path", "path_id", NULL, PATH},
+    {"node", "node_id", NULL, NONE, NONE},
+    {"identity", "identity_id", NULL, NONE, IDENTITY},
+    {"tier", "tier_id", NULL, NONE, TIER},
+    {"path", "path_id", NULL, NONE, PATH},
 };
 
 static const struct column *column_of(enum change_table table, const char *name) {
-    static const struct column same = {NONE, NULL, NULL, NULL, NONE};
+    static const struct column same = {NULL, NULL, NULL, NONE, NONE};
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
         const struct column *c = &columns[i];
         if ((c->table == NONE || c->table == (int)table) && strcmp(c->name, name) == 0) {

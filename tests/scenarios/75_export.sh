@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal of this test: what --export sends to a real ClickHouse is what the database has, row by row and each request once: after the engine
-# was killed, was away, got everything twice and refused a row, and after the collector was killed. The password stands nowhere. And what the
-# engine is asked (--from) it answers as the file does, to the last digit that is printed.
+# was killed, was away, got everything twice and refused a row, and after the collector was killed. The password stands nowhere. And what
+# the engine is asked (--from) it answers as the file does, to the last digit that is printed.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/clickhouse.sh"
 
@@ -52,7 +52,8 @@ here() { # here TABLE: its rows, tab separated
     slow_requests) echo "SELECT s.bucket_start, n.name, i.name, s.id, s.begin_ns, s.duration_ns, s.spans, s.kept_spans, s.label,
       s.uncovered_ns, s.parallel_ns FROM kept_requests AS s $names $identities" ;;
     slow_spans) echo "SELECT r.bucket_start, s.request_id, s.span, s.parent, s.pid, t.name, s.start_ns, s.duration_ns, s.self_ns, s.wait_ns,
-      s.waiting_ns, s.async, s.caller, s.measured, s.run_queue_ns FROM kept_spans AS s JOIN kept_requests AS r ON r.id = s.request_id $tiers" ;;
+      s.waiting_ns, s.async, s.caller, s.measured, s.run_queue_ns FROM kept_spans AS s
+      JOIN kept_requests AS r ON r.id = s.request_id $tiers" ;;
   esac
 }
 there() { # there TABLE: the same columns, as the engine has them
@@ -99,7 +100,7 @@ page_says() {
   wait_for 20 "kprof serve listens" grep -qs 'the page of' "$scratch/serve.log"
   for path in nodes "table?from=$first&until=$last" "series?from=$first&until=$last&points=40" "paths?from=$first&until=$last" \
     "compare?before_from=$first&before_until=$((last - 10))&from=$((first + 10))&until=$last" "slow?from=$first&until=$last&most=5"; do
-    curl -sS --fail-with-body "$(page_of "$scratch/serve.log")/api/v1/$path" || fail "$path: $(tail -n 1 "$answers")"
+    curl -sS --fail-with-body "$(page_of "$scratch/serve.log")/api/v1/$path" || fail "no answer to $path"
   done | tr , '\n' | sed 's/"exported":true/"exported":false/; s/"clusters":\["eu"\]/"clusters":[]/' >"$answers"
   kill -TERM "$server"
   ends "$server" 20

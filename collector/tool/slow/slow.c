@@ -122,9 +122,9 @@ static int take_id(int argc, char **argv, struct options *o) {
     int status = command_at_most(argc, argv, 1);
     if (status == EXIT_SUCCESS && optind < argc &&
         !command_number(argv[optind], INT64_MAX, &o->id)) {
-        status =
-            command_fail("slow", EXIT_USAGE,
-                         "'%s' is no ID; kprof slow without an ID lists those there are", argv[optind]);
+        status = command_fail("slow", EXIT_USAGE,
+                              "'%s' is no ID; kprof slow without an ID lists those there are",
+                              argv[optind]);
     }
     return status;
 }
