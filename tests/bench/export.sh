@@ -103,7 +103,8 @@ bench_export() {
     (umask 077; printf '%s\n' "$engine_password" >"$scratch/password")
     start_engine
     say "export: a history of 50 nodes"
-    "$build/tests/fleet_collector" run "$export_db" $(($(date +%s) / 3600 * 3600 - 7200)) --minutes "$export_history" >"$scratch/fleet.log" ||
+    "$build/tests/fleet_collector" run "$export_db" $(($(date +%s) / 3600 * 3600 - 7200)) --minutes "$export_history" \
+        >"$scratch/fleet.log" ||
         die "fleet_collector failed"
     export_rows=$(query "$export_db" "SELECT (SELECT count(*) FROM stat_rows) + (SELECT count(*) FROM path_rows) +
         (SELECT count(*) FROM cost_rows) + (SELECT count(*) FROM ledger_rows)")
@@ -120,7 +121,8 @@ bench_export() {
     engine "DROP TABLE kprof.copy"
     ratio=$(calc %.2f "$(median <"$scratch/export.near.rate") / $(median <"$scratch/export.client.rate")")
     echo
-    echo "A history of $(grouped "$export_rows") rows into ClickHouse $(engine 'SELECT version()') of this machine; median of $export_rounds"
+    echo "A history of $(grouped "$export_rows") rows into ClickHouse $(engine 'SELECT version()') of this machine;" \
+        "median of $export_rounds"
     printf '  %-44s %12s %9s %11s\n' '' 'rows/s' 'CPU ns' 'engine CPU'
     export_row '--export' near
     export_row '--export as to another machine: gzip, TLS' far

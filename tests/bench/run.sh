@@ -88,7 +88,8 @@ tiers=(http=shop_http:handle_request/2 pool=shop_worker:work/2 storage=shop_stor
 build_all() {
     if [ -z "$no_build" ]; then
         say "building"
-        { cmake -S "$top" -B "$build" && cmake --build "$build" --target kprof kprof-collector bench_database bench_threads fleet_collector shim; } \
+        { cmake -S "$top" -B "$build" &&
+            cmake --build "$build" --target kprof kprof-collector bench_database bench_threads fleet_collector shim; } \
             >"$scratch/build.log" 2>&1 || { tail -n 30 "$scratch/build.log" >&2; die "the build failed"; }
     fi
     if grep -q '^KPROF_SANITIZE:BOOL=ON\|^CMAKE_BUILD_TYPE:STRING=Debug' "$build/CMakeCache.txt"; then

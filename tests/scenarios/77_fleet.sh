@@ -180,7 +180,8 @@ is "$(engine "SELECT sum(calls), sum(total_ns) FROM kprof.path_stats FINAL WHERE
     END { printf "%.0f\t%.0f", n, ns }' "$scratch/keys")" "calls by their place in the tree"
 
 # -- the 99th percentile of a tier over all nodes and the whole time ---------------------------------------------------------
-question=$(sed -n '/clickhouse-client --query "/,/"$/p' "$top/collector/README.md" | sed "s/.*--query \"//; s/\"\$//; s/'storage'/'tier03'/")
+question=$(sed -n '/clickhouse-client --query "/,/"$/p' "$top/collector/README.md" |
+  sed "s/.*--query \"//; s/\"\$//; s/'storage'/'tier03'/")
 engine "$question FORMAT JSON" >"$scratch/p99.json"
 of_p99() { sqlite3 :memory: "SELECT json_extract(readfile('$scratch/p99.json'), '\$.$1')"; }
 told=$(sqlite3 :memory: "SELECT CAST(1e6 * value AS INTEGER) FROM json_each(json_extract(readfile('$scratch/p99.json'), '\$.data[0]'))")

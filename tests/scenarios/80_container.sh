@@ -36,8 +36,8 @@ for manifest in collector sidecar daemonset; do
   mkdir -m 700 "$data"
   chown $user:$user "$data"
   file=$top/scripts/kubernetes/$manifest.yaml
-  mapfile -t arguments < <(sed -n "s/^ *- \(--[a-z-]*=.*\)/\1/p" "$file" | sed "s#/var/lib/kprof#$data#; s#/etc/kprof#$scratch/keys#; s#:4711#:0#;
-    s#clickhouse.example#localhost:1#; s#\$([A-Z_]*)#a#g")
+  mapfile -t arguments < <(sed -n "s/^ *- \(--[a-z-]*=.*\)/\1/p" "$file" |
+    sed "s#/var/lib/kprof#$data#; s#/etc/kprof#$scratch/keys#; s#:4711#:0#; s#clickhouse.example#localhost:1#; s#\$([A-Z_]*)#a#g")
   has "$file" 'readOnlyRootFilesystem: true' "$manifest: its root file system is read-only"
   collector_log=$scratch/$manifest.log
   start "$collector_log" "$contained" "$data" "$scratch/bin/kprof-collector" "${arguments[@]}"
