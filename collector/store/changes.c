@@ -78,13 +78,15 @@ struct marking {
     int64_t now_s;
 };
 
-// When a change of a bucket is to be sent.
+// When a change of a bucket is to be sent: when it is over, and where that is long from now, at the
+// next of the times at which all goes that goes on changing, in one batch. What begins right before
+// such a time goes then, too: so an engine has in the shorter buckets all that it has in a long
+// one.
 static int64_t due_s(const struct marking *m, uint32_t resolution_s, int64_t bucket) {
     int64_t over = time_add(bucket, (int64_t)resolution_s + SETTLE_S);
-    // all that goes on changing at the same time, so that it goes in one batch
-    int64_t often = floor_to(m->now_s, OFTEN_S) + OFTEN_S + SETTLE_S;
+    int64_t often = floor_to(time_sub(m->now_s, SETTLE_S), OFTEN_S) + OFTEN_S + SETTLE_S;
     int64_t due = over < often ? over : often;
-    return due > m->now_s + SETTLE_S ? due : m->now_s + SETTLE_S;
+    return over > m->now_s ? due : m->now_s + SETTLE_S;
 }
 
 static bool mark_one(const struct marking *m, uint32_t resolution_s, int64_t bucket, uint16_t node,
