@@ -91,7 +91,7 @@ bool target_parse(const char *url, struct target *out, char why[TARGET_WHY_BYTES
     const char *host = memchr(at, '@', len);
     if (host && memchr(at, ':', (size_t)(host - at))) {
         return refuse(why, "a password in the address is open to everybody on this machine; put it "
-                           "into a file, for --export-password-file");
+                           "into a file, for --export-password-file or --from-password-file");
     }
     if (host && !take_word(at, (size_t)(host - at), "_.-", out->user, sizeof out->user)) {
         return refuse(why, "the user is 1 to 64 letters, digits or one of _.-");

@@ -203,7 +203,7 @@ static void mistakes(void **state) {
          "--export: the database behind the host is 1 to 64 letters, digits or _, a letter or _ first"},
         {"--listen 1 --db k.db --export clickhouse://u:oh@h/k",
          "--export: a password in the address is open to everybody on this machine; put it into a file, for "
-         "--export-password-file"},
+         "--export-password-file or --from-password-file"},
         {"--listen 1 --db k.db --export clickhouse://h/k --export-password-file p",
          "--export: without TLS the password could be read on the way; take clickhouses://, or an engine on this "
          "machine"},
