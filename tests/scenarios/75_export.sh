@@ -253,6 +253,20 @@ from=(--from "clickhouse://kprof@127.0.0.1:$engine_port/nothing" --from-password
 has "$scratch/none" '/nothing has no history of kprof' "that a database is not there is told"
 "$kprof" report --from "$target" >"$scratch/none" 2>&1 && fail "the engine answers without the password"
 has "$scratch/none" 'kprof report: 127\.0\.0\.1:.*[Pp]assword' "and so is a password that is missing"
+# a request and its part on another node, which this scenario does not make
+for part in 1 2; do
+  engine "INSERT INTO kprof.slow_requests (bucket_start, node, identity, id, reason, begin_ns, duration_ns, outcome, complete, spans,
+    kept_spans, origin, label, uncovered_ns, parallel_ns, collector, database_id, revision)
+    SELECT toDateTime(1790000000), 'n$part@host', 'far', 90000$part, 'over', 1790000000000000000 + $part, 5000000, 'ok', 1, 0,
+    0, if($part = 2, 'n1@host', ''), 18446744073709551615, 0, 0, 'it\\'s one',
+    $(sql "SELECT database_id FROM export_state"), 1"
+done
+from=(--from "$target" --from-password-file "$password_file")
+"$kprof" slow 900001 "${from[@]}" >"$scratch/parts"
+has "$scratch/parts" 'Its part on n2@host: 5.0 ms, begun 1 ns later, kprof slow 900002' "a request's part on another node is found"
+"$kprof" slow 900002 "${from[@]}" >"$scratch/parts"
+has "$scratch/parts" 'The request itself on n1@host: 5.0 ms' "and the other way round"
+
 # -- another password, with SIGHUP ---------------------------------------------------------------------------------------------
 old_password=$engine_password
 start_collector "${export_options[@]}"
