@@ -210,7 +210,9 @@ static bool kept_rows(struct history *h, const struct mirror_ask *a, enum change
     struct question_file of = {"", 0};
     struct renumbering r = {h, column_of(shape, a->table == CHANGE_SPANS ? "request_id" : "id"),
                             shape->count, take, to};
-    if (!ask_places(h, a->deadline_ns, why)) {
+    // a question begins with requests; what it asks for next is of the same files
+    bool first = a->table == CHANGE_REQUESTS && a->requests != MIRROR_PARTS;
+    if (first && !ask_places(h, a->deadline_ns, why)) {
         return false;
     }
     const struct place *p = place_at(h, a->id);
