@@ -251,18 +251,14 @@ static bool exports(const struct collector_options *o) {
 static int read_password(const struct collector_options *o,
                          char password[LIMIT_EXPORT_PASSWORD_BYTES + 1]) {
     char why[SECRET_ERROR_BYTES];
-    struct secret read = {0};
     password[0] = 0;
     if (!exports(o) || !o->export_password_file) {
         return EXIT_SUCCESS;
     }
-    if (!secret_read_password(o->export_password_file, &read, why)) {
+    if (!secret_read_password(o->export_password_file, password, why)) {
         log_error("--export-password-file %s", why);
         return EXIT_USAGE;
     }
-    memcpy(password, read.bytes, read.len);
-    password[read.len] = 0;
-    secret_clear(&read);
     return EXIT_SUCCESS;
 }
 

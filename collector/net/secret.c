@@ -40,10 +40,10 @@ static const struct wanted a_secret = {"secret",
                                        "; make a secret with: openssl rand -hex 32",
                                        NULL};
 static const struct wanted a_password = {"password", 1, LIMIT_EXPORT_PASSWORD_BYTES, "", "", ""};
-_Static_assert(LIMIT_EXPORT_PASSWORD_BYTES <= LIMIT_SECRET_BYTES, "it fits into a secret");
 static const struct wanted headers = {"headers file", 1, LIMIT_OTLP_HEADERS_BYTES, "", "", "\r\n"};
 enum { MOST_BYTES = LIMIT_OTLP_HEADERS_BYTES };
-_Static_assert(LIMIT_SECRET_BYTES <= MOST_BYTES, "nothing is longer");
+_Static_assert(LIMIT_SECRET_BYTES <= MOST_BYTES && LIMIT_EXPORT_PASSWORD_BYTES <= MOST_BYTES,
+               "nothing is longer");
 
 static bool has_controls(const uint8_t *bytes, size_t len, const char *but) {
     for (size_t i = 0; i < len; i++) {
@@ -110,8 +110,14 @@ bool secret_read(const char *path, struct secret *out, char why[SECRET_ERROR_BYT
     return read_file(path, &a_secret, out->bytes, &out->len, why);
 }
 
-bool secret_read_password(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]) {
-    return read_file(path, &a_password, out->bytes, &out->len, why);
+bool secret_read_password(const char *path, char out[LIMIT_EXPORT_PASSWORD_BYTES + 1],
+                          char why[SECRET_ERROR_BYTES]) {
+    size_t len;
+    bool good = read_file(path, &a_password, (uint8_t *)out, &len, why);
+    if (good) {
+        out[len] = 0;
+    }
+    return good;
 }
 
 bool secret_read_headers(const char *path, char out[LIMIT_OTLP_HEADERS_BYTES + 1],

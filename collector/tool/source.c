@@ -76,26 +76,23 @@ int source_check(const char *command, struct source *s) {
 
 enum store_status source_open_store(const struct source *s, struct store **store,
                                     char error[STORE_ERROR_BYTES]) {
-    char why[SECRET_ERROR_BYTES], text[LIMIT_EXPORT_PASSWORD_BYTES + 1] = "";
-    struct secret password = {0};
+    char why[SECRET_ERROR_BYTES], password[LIMIT_EXPORT_PASSWORD_BYTES + 1] = "";
     *store = NULL;
     if (s->db) {
         return store_open_reader(s->db, store, error);
     }
-    if (s->password_file && !secret_read_password(s->password_file, &password, why)) {
+    if (s->password_file && !secret_read_password(s->password_file, password, why)) {
         snprintf(error, STORE_ERROR_BYTES, "--from-password-file %.*s", STORE_ERROR_BYTES - 32,
                  why);
         return STORE_FAILED;
     }
-    memcpy(text, password.bytes, password.len);
     const struct history_options options = {.url = s->from,
-                                            .password = password.len > 0 ? text : NULL,
+                                            .password = password[0] ? password : NULL,
                                             .ca = s->ca,
                                             .clusters = s->clusters[0] ? s->clusters : NULL,
                                             .collectors = s->collectors[0] ? s->collectors : NULL};
     enum store_status status = history_open(&options, store, error);
-    secret_clear(&password);
-    explicit_bzero(text, sizeof text);
+    explicit_bzero(password, sizeof password);
     return status;
 }
 

@@ -21,9 +21,10 @@ struct secret {
 // and group. On false `why` says in a line what is wrong and what to do. Blocks on the file system;
 // any thread.
 bool secret_read(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]);
-// The same of a password that others have chosen: 1 to LIMIT_EXPORT_PASSWORD_BYTES bytes, none of
-// them a control byte.
-bool secret_read_password(const char *path, struct secret *out, char why[SECRET_ERROR_BYTES]);
+// The same of a password that others have chosen, as text: 1 to LIMIT_EXPORT_PASSWORD_BYTES bytes,
+// none of them a control byte. out is wiped by the caller (explicit_bzero), and untouched on false.
+bool secret_read_password(const char *path, char out[LIMIT_EXPORT_PASSWORD_BYTES + 1],
+                          char why[SECRET_ERROR_BYTES]);
 // The same of headers for a receiver of OTLP: lines with no further control byte in them,
 // LIMIT_OTLP_HEADERS_BYTES at most, with a zero behind them. What is in the lines is not looked at.
 bool secret_read_headers(const char *path, char out[LIMIT_OTLP_HEADERS_BYTES + 1],
