@@ -46,6 +46,14 @@ apart() {
   [ "$(complete "$1" before)" = "$(made "$1" before)" ] && [ "$(complete "$1" during)" = 0 ] &&
     [ "$(complete "$1" after)" = "$(made "$1" after)" ]
 }
+# unlike: the nodes for which the round did not go as it should.
+unlike() {
+  local node
+  for node in one two slow; do whole $node || printf ' %s' "$node: $(sum $node requests_complete) complete"; done
+  for node in killed silent; do
+    apart $node || printf ' %s' "$node: $(complete $node before) before, $(complete $node during) during, $(complete $node after) after"
+  done
+}
 
 # To the collector a machine that stands still for a second is a silent connection. So what depends on that is judged in the first round
 # that went as it should, or the last of four. What must hold on any machine is judged in each.
@@ -66,7 +74,9 @@ for round in 1 2 3 4; do
     is "$(sum $node "messages - decode_errors")" "$(sed -n "s/^$node@h made .*, brought //p" "$scratch/made.txt")" "$node: whole messages"
     is "$(sum $node "messages + dropped_messages")" $((6 * requests)) "$node: what did not come is counted"
   done
-  if whole one && whole two && whole slow && apart killed && apart silent; then break; fi
+  differs=$(unlike)
+  [ -n "$differs" ] || break
+  echo "round $round is not as it should be:$differs"
 done
 
 # -- two are as one ----------------------------------------------------------------------------------------------------
