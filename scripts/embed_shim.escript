@@ -6,6 +6,8 @@
 %%   shim_app      what kprof_visit:application/1 gives
 %%   shim_enter_expr, shim_leave_expr   what erl_eval has to evaluate, see kprof_visit:expression/2
 %% Usage: embed_shim.escript EBIN-FOLDER OUT.c
+-mode(compile).
+
 main([Ebin, Out]) ->
     [
         {module, M} = code:load_abs(filename:join(Ebin, atom_to_list(M)))

@@ -300,7 +300,7 @@ static inline void native_made_frame(struct native_made *made, struct slice body
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *start = c.at;
         struct message m;
-        struct told t;
+        struct told t = {0};
         struct told_process from;
         if (!message_decode(&made->reader, &c, false, &m)) {
             return;
