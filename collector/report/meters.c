@@ -139,6 +139,7 @@ static void add_row(struct meters *m, const struct stat_row *from, const struct 
     row->errors += from->errors;
     row->self_ns += from->self_ns;
     row->wait_ns += from->wait_ns;
+    row->measured_ns += from->measured_ns;
     row->waiting_ns += from->waiting_ns;
     row->duration_ns += from->duration_ns;
     add_durations(row, &from->durations);

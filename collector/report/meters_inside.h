@@ -23,7 +23,7 @@ struct meter_row {
     uint64_t hash; // of the names
     int64_t used_s;
     uint64_t requests, calls, errors;
-    uint64_t self_ns, wait_ns, waiting_ns, duration_ns;
+    uint64_t self_ns, wait_ns, measured_ns, waiting_ns, duration_ns;
     uint64_t buckets[METER_BUCKETS + 1]; // each its own; the last: longer ones
     // The same calls, as finely as they are stored. It never becomes coarser: a scraper would take
     // counts that change their buckets for calls.
@@ -52,7 +52,7 @@ struct meters {
 // Series of a row, of a node, and of the rest.
 #define METER_ONE(name) +1
 enum {
-    METER_ROW_SERIES = 5 + METER_BUCKETS + 3,
+    METER_ROW_SERIES = 6 + METER_BUCKETS + 3,
     METER_NODE_SERIES = 3 LEDGER_COLUMNS(METER_ONE),
     METER_OWN_SERIES = 8
 };

@@ -38,6 +38,9 @@ static const struct row_family {
     {"kprof_wait_seconds",
      "The same added up call by call, also where calls wait side by side or nobody waits for them.",
      offsetof(struct meter_row, wait_ns), true},
+    {"kprof_wait_measured_seconds",
+     "How much of kprof_wait_seconds is measured; else it is estimated.",
+     offsetof(struct meter_row, measured_ns), true},
 };
 
 _Static_assert(sizeof row_families / sizeof *row_families + METER_BUCKETS + 3 == METER_ROW_SERIES,

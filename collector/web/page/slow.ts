@@ -66,7 +66,7 @@ function draw(data: Slow, gone: AbortSignal): HTMLElement[] {
     h("div", {}, h("div", { class: "controls" }, look, found, how,
       h("button", { onclick: () => waterfall.zoomBy(0.5, waterfall.middle()), "aria-label": "Zoom in" }, "+"),
       h("button", { onclick: () => waterfall.zoomBy(2, waterfall.middle()), "aria-label": "Zoom out" }, "−"),
-      h("button", { onclick: () => waterfall.reset() }, "all of it"), legend(calls.some(c => c.node !== r.node))), waterfall.element),
+      h("button", { onclick: () => waterfall.reset() }, "all of it"), legend(calls, r.node)), waterfall.element),
     h("aside", { "aria-label": "Beside the calls" }, totals, beside));
   main.addEventListener("keydown", event => {
     if (event.key === "f" && !(event.target instanceof HTMLInputElement) && !event.ctrlKey && !event.metaKey) {
@@ -100,10 +100,12 @@ function facts(data: Slow): HTMLElement {
     data.profiles.length === 0 ? h("span", { class: "quiet" }, "no flame graph yet: ", h("code", {}, `kprof flame ${r.node}`), " makes one") : null);
 }
 
-/** elsewhere: some calls ran on other nodes. */
-function legend(elsewhere: boolean): HTMLElement {
+/** home: the request's node. */
+function legend(calls: Call[], home: string): HTMLElement {
+  const elsewhere = calls.some(c => c.node !== home), waits = calls.filter(c => c.wait_us > 0);
+  const known = waits.every(c => !c.measured) ? "estimated" : waits.every(c => c.measured) ? "measured" : "measured in part";
   const one = (key: string, text: string): HTMLElement => h("span", { class: "item" }, h("i", { class: `key ${key}` }), text);
-  return h("div", { class: "legend" }, one("wait", "waiting before"), one("critical", "critical path"), one("async", "nobody waits for it"),
+  return h("div", { class: "legend" }, one("wait", waits.length > 0 ? `waiting before, ${known}` : "waiting before"), one("critical", "critical path"), one("async", "nobody waits for it"),
            one("failed", "failed"), elsewhere ? one("remote", "on another node: about then, by its clock") : null, h("span", { class: "item" }, "full colour: share of its own time"));
 }
 

@@ -39,7 +39,9 @@ static void expect(const char *text, const char *line) {
 static void take(struct meters *m, const char *identity, uint64_t ns, int64_t now_s) {
     struct stats *batch = stats_new();
     fixture_call(batch, NOW, identity, "_total", ns, false);
-    fixture_row(batch, NOW, "shop@host", identity, "_total")->waiting_ns = 2000;
+    struct stat_row *row = fixture_row(batch, NOW, "shop@host", identity, "_total");
+    row->waiting_ns = 2000;
+    row->measured_ns = 1500;
     fixture_ledger(batch, NOW)->paused_ms = 1500;
     fixture_ledger(batch, NOW)->dropped_messages = 3;
     meters_take(m, batch, &fixture_names, now_s);
@@ -56,6 +58,7 @@ static void test_counts(void **state) {
     const char *text = text_of(m, METERS_PROMETHEUS, NULL);
     expect(text, "kprof_requests_total" OF_SEARCH "} 2\n");
     expect(text, "kprof_waiting_seconds_total" OF_SEARCH "} 0.000004000\n");
+    expect(text, "kprof_wait_measured_seconds_total" OF_SEARCH "} 0.000003000\n");
     expect(text, "kprof_call_duration_seconds_bucket" OF_SEARCH ",le=\"0.000524288\"} 0\n");
     expect(text, "kprof_call_duration_seconds_bucket" OF_SEARCH ",le=\"0.001048576\"} 1\n");
     expect(text, "kprof_call_duration_seconds_bucket" OF_SEARCH ",le=\"0.002097152\"} 2\n");
