@@ -121,9 +121,14 @@ static void add_piece(struct pieces *p, uint32_t resolution_s, int64_t from, int
 
 #define PLUS_TOTAL(column) " + total(" #column ")"
 
-// In a mirror: fetches what is weighed.
+// In a mirror: fetches what is weighed. Of calls those of all requests together will do: an engine
+// drops old rows of all identities at once, and it has to read a part of its rows in 200 only.
 static bool fetch_weights(struct store *s, const struct piece *piece) {
-    struct mirror_ask ask = {.table = CHANGE_TIERS, .pieces = piece, .piece_count = 1};
+    struct mirror_ask ask = {.table = CHANGE_TIERS,
+                             .identity = "_total",
+                             .tier = "_total",
+                             .pieces = piece,
+                             .piece_count = 1};
     if (!mirror_empty(s) || !mirror_fill(s, &ask)) {
         return false;
     }

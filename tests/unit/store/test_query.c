@@ -200,6 +200,24 @@ static void test_finest_resolution_that_covers(void **state) {
     query_sums_free(&sums);
 }
 
+// An hour of which half is asked for is told by its minutes, or as a whole where some of them are
+// gone.
+static void test_a_part_of_an_hour(void **state) {
+    (void)state;
+    struct stats *batch = stats_new();
+    fixture_call(batch, NOON + 600, "create", "_total", 1000, false);
+    fixture_call(batch, NOON + 1800, "create", "_total", 1000, false);
+    write_once(batch, 10);
+    struct query_sums sums = ask(NOON + 1200, NOON + 2400, NULL, "create");
+    assert_int_equal(sums.rows[0].calls, 1);
+    query_sums_free(&sums);
+    free(fixture_ask(fixture_db, "DELETE FROM stat_rows WHERE resolution_s < 3600 AND "
+                                 "bucket_start < (SELECT max(bucket_start) FROM stat_rows)"));
+    sums = ask(NOON + 1200, NOON + 2400, NULL, "create");
+    assert_int_equal(sums.rows[0].calls, 2);
+    query_sums_free(&sums);
+}
+
 // -- the truth ------------------------------------------------------------------------------------
 
 // Something that was counted in a bucket of the length that the collector had then.
@@ -397,6 +415,7 @@ int main(void) {
         QUERY_TEST(test_since_when),
         QUERY_TEST(test_a_bucket_that_overlaps_counts_whole),
         QUERY_TEST(test_finest_resolution_that_covers),
+        QUERY_TEST(test_a_part_of_an_hour),
         QUERY_TEST(test_truth_of_the_default),
         QUERY_TEST(test_truth_of_lengths_that_differ),
         QUERY_TEST(test_truth_of_lengths_that_divide_nothing),
