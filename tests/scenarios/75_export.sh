@@ -254,10 +254,11 @@ has "$scratch/none" '/nothing has no history of kprof' "that a database is not t
 "$kprof" report --from "$target" >"$scratch/none" 2>&1 && fail "the engine answers without the password"
 has "$scratch/none" 'kprof report: 127\.0\.0\.1:.*[Pp]assword' "and so is a password that is missing"
 # a request and its part on another node, which this scenario does not make
+now=$(date +%s)
 for part in 1 2; do
   engine "INSERT INTO kprof.slow_requests (bucket_start, node, identity, id, reason, begin_ns, duration_ns, outcome, complete, spans,
     kept_spans, origin, label, uncovered_ns, parallel_ns, collector, database_id, revision)
-    SELECT toDateTime(1790000000), 'n$part@host', 'far', 90000$part, 'over', 1790000000000000000 + $part, 5000000, 'ok', 1, 0,
+    SELECT toDateTime($now), 'n$part@host', 'far', 90000$part, 'over', ${now}000000000 + $part, 5000000, 'ok', 1, 0,
     0, if($part = 2, 'n1@host', ''), 18446744073709551615, 0, 0, 'it\\'s one',
     $(sql "SELECT database_id FROM export_state"), 1"
 done

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# A ClickHouse for scenarios, that of Debian, with one user, kprof, and a password. Sourced behind lib.sh, never run.
+# A ClickHouse for scenarios, with one user, kprof, and a password. Sourced behind lib.sh, never run.
+#   ENGINE   debian (which is of 2018), or today: the one that npm has, as a library, behind an HTTP server of ours
 
 engine_password='of the-engine\one'
 engine_log=$scratch/clickhouse.log
@@ -56,9 +57,22 @@ print(*[s.getsockname()[1] for s in all])'
 
 engine_answers() { [ "$(engine 'SELECT 1' 2>/dev/null)" = 1 ]; }
 
+# Without npm's package the scenario ends, unjudged.
+engine_modules() {
+  # shellcheck source=../page/modules.sh
+  source "$top/tests/page/modules.sh"
+  page_modules "$scratch/npm.log" "$top/tests/clickhouse" ||
+    { unjudged+=("today's ClickHouse: npm cannot get it ($(tail -n 1 "$scratch/npm.log"))"); exit 0; }
+}
+
 start_engine() {
   [ ! -f "$engine_log" ] || mv "$engine_log" "$engine_log.$RANDOM.log"
-  start "$engine_log" clickhouse-server --config-file="$scratch/clickhouse/config.xml"
+  if [ "${ENGINE:-debian}" = today ]; then
+    engine_modules
+    start "$engine_log" node "$top/tests/clickhouse/front.mjs" "$scratch/clickhouse" "$engine_port" "$engine_tls_port" "$modules/node_modules"
+  else
+    start "$engine_log" clickhouse-server --config-file="$scratch/clickhouse/config.xml"
+  fi
   engine_pid=$!
   wait_for 30 "ClickHouse answers" engine_answers
 }
