@@ -13,11 +13,11 @@ enum {
     DAY_S = 86400,
     // of a table's bytes: the batch's, and one row that is longer than it is allowed to be
     TABLE_BYTES = LIMIT_EXPORT_BATCH_BYTES + 2 * LIMIT_EXPORT_ROW_BYTES,
-    KEEP_BYTES = LIMIT_EXPORT_BATCH_BYTES / 4 // of a table's memory, for the next batch
+    KEEP_BYTES = LIMIT_EXPORT_BATCH_LEAST / 4 // of a table's memory, for the next batch
 };
 
 void batch_init(struct batch *b, const char *collector) {
-    *b = (struct batch){.collector = collector};
+    *b = (struct batch){.collector = collector, .most = LIMIT_EXPORT_BATCH_BYTES};
     for (int i = 0; i < CHANGE_TABLES; i++) {
         b->tables[i].bytes = buffer_make(TABLE_BYTES);
     }
@@ -42,11 +42,7 @@ static void empty(struct batch *b) {
     }
     b->bytes = b->rows = b->count = b->whole = b->gone = b->refusal_count = 0;
     b->refused = 0;
-    b->full = false;
-}
-
-void batch_again(struct batch *b) {
-    b->unfinished = false;
+    b->full = b->unfinished = false;
 }
 
 // -- rows -----------------------------------------------------------------------------------------
@@ -96,7 +92,7 @@ static bool take(void *context, const struct change_cell *cells, const struct ch
     struct batch *b = r->batch;
     struct batch_table *t = &b->tables[r->table];
     size_t start = t->bytes.len;
-    if (b->rows >= LIMIT_EXPORT_BATCH_ROWS || b->bytes >= LIMIT_EXPORT_BATCH_BYTES ||
+    if (b->rows >= LIMIT_EXPORT_BATCH_ROWS || b->bytes >= b->most ||
         !array_grow((void **)&t->rows, &t->room, t->count, sizeof *t->rows)) {
         return false;
     }
@@ -149,55 +145,101 @@ static void begin_mark(struct batch *b, const struct change *mark) {
     b->read = false;
 }
 
-static bool same(const struct change *a, const struct change *b) {
-    return a->bucket_start == b->bucket_start && a->resolution_s == b->resolution_s &&
-           a->node_id == b->node_id;
+// The order in which changes_due gives them.
+static int compare(const struct change *a, const struct change *b) {
+    if (a->bucket_start != b->bucket_start) {
+        return a->bucket_start < b->bucket_start ? -1 : 1;
+    }
+    if (a->resolution_s != b->resolution_s) {
+        return a->resolution_s < b->resolution_s ? -1 : 1;
+    }
+    return (a->node_id > b->node_id) - (a->node_id < b->node_id);
 }
 
-static bool read_all(struct batch *b, struct changes *c, int64_t now_s) {
-    struct change *due = malloc(LIMIT_EXPORT_BATCH_MARKS * sizeof *due);
-    int count = due ? changes_due(c, now_s, due, LIMIT_EXPORT_BATCH_MARKS) : -1;
-    bool ok = count >= 0;
-    struct change last = b->marks[0];
-    bool goes_on = b->unfinished;
-    if (ok && goes_on) {
+static int compare_any(const void *a, const void *b) {
+    return compare(a, b);
+}
+
+// Of the marks that are due takes those away that the batch before has, as they are. One that has
+// changed since is due again. Marks stand in order. How many are left.
+static int leave_out(struct change *due, int count, const struct batch *before) {
+    int left = 0;
+    for (int i = 0; i < count; i++) {
+        // the first of a batch may be out of order, as it goes on with the one before that
+        const struct change *other =
+            before->count == 0 ? NULL
+            : compare(&due[i], &before->marks[0]) == 0
+                ? &before->marks[0]
+                : bsearch(&due[i], before->marks + 1, before->count - 1, sizeof *due, compare_any);
+        if (!other || other->revision != due[i].revision) {
+            due[left++] = due[i];
+        }
+    }
+    return left;
+}
+
+static bool read_due(struct batch *b, struct changes *c, const struct change *due, int count) {
+    bool goes_on = b->unfinished, ok = true;
+    const struct change first = b->marks[0];
+    int i = 0;
+    if (goes_on) {
         b->count = 1;
         ok = read_mark(b, c);
     }
-    for (int i = 0; ok && i < count && !b->full && b->count < LIMIT_EXPORT_BATCH_MARKS; i++) {
+    for (; ok && i < count && !b->full && b->count < LIMIT_EXPORT_BATCH_MARKS; i++) {
         bool far = b->count > 0 && time_sub(due[i].bucket_start, b->marks[0].bucket_start) >
                                        (int64_t)LIMIT_EXPORT_BATCH_DAYS * DAY_S;
         if (far) {
             b->full = true;
-        } else if (!goes_on || !same(&due[i], &last)) {
+        } else if (!goes_on || compare(&due[i], &first) != 0) {
             begin_mark(b, &due[i]);
             ok = read_mark(b, c);
         }
     }
-    b->full = b->full || count == LIMIT_EXPORT_BATCH_MARKS;
+    b->full = b->full || i < count;
+    return ok;
+}
+
+static bool read_all(struct batch *b, struct changes *c, int64_t now_s,
+                     const struct batch *before) {
+    int most = LIMIT_EXPORT_BATCH_MARKS + (before ? (int)before->count : 0);
+    struct change *due = malloc((size_t)most * sizeof *due);
+    int count = due ? changes_due(c, now_s, due, most) : -1;
+    bool more = count == most;
+    count = count > 0 && before ? leave_out(due, count, before) : count;
+    bool ok = count >= 0 && read_due(b, c, due, count);
+    b->full = b->full || more;
     free(due);
     return ok;
 }
 
-bool batch_read(struct batch *b, struct changes *c, int64_t now_s) {
-    if (b->unfinished) {
-        b->marks[0] = b->marks[b->count - 1];
-    }
-    empty(b);
+// It begins where the one before ended.
+static void go_on(struct batch *b, const struct batch *before) {
+    b->marks[0] = before->marks[before->count - 1];
+    b->next_table = before->next_table;
+    b->next = before->next;
+    b->read = before->read;
+    b->unfinished = true;
+}
+
+bool batch_read(struct batch *b, struct changes *c, int64_t now_s, const struct batch *before) {
     int64_t id;
+    empty(b);
     if (!changes_begin(c)) {
         return false;
     }
     bool ok = true;
     if (changes_database(c, &id)) {
-        b->unfinished = b->unfinished && id == b->database_id;
+        before = before && before->database_id == id ? before : NULL; // it may be of another file
         b->database_id = id;
-        ok = read_all(b, c, now_s);
+        if (before && before->unfinished) {
+            go_on(b, before);
+        }
+        ok = read_all(b, c, now_s, before);
     }
     changes_end(c);
     if (!ok) {
         empty(b);
-        batch_again(b);
     }
     return ok;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch: what has changed, read out of the database as rows for the engine. One thread.
+// A batch: what has changed, read out of the database as rows for the engine. While one is sent the
+// next one may be read: each has one thread at a time.
 #pragma once
 
 #include <stdbool.h>
@@ -26,6 +27,7 @@ struct batch {
     int64_t database_id;   // of the file
     struct batch_table tables[CHANGE_TABLES];
     size_t bytes; // of all tables together
+    size_t most;  // bytes that it is full with
     uint32_t rows;
     // The marks that rows were read of, in their order; those whose rows have all been read are
     // `whole`. The last one may not be: it does not fit, and goes on in the next batch.
@@ -47,11 +49,11 @@ struct batch {
 // All zero is an empty one. collector lives as long as it.
 void batch_init(struct batch *b, const char *collector);
 void batch_free(struct batch *b);
-// Empties it, and takes up what is due at a time: from where the batch before ended, as that one is
-// sent; batch_again before it, when it is not. False on failure: changes_error says why, and the
-// batch is empty.
-bool batch_read(struct batch *b, struct changes *c, int64_t now_s);
-// The batch was not sent: the next one begins anew.
-void batch_again(struct batch *b);
+// Empties it, and takes up what is due at a time, of LIMIT_EXPORT_BATCH_BYTES, or of `most` bytes
+// where that is set to less. before: another batch, which was sent or is being sent: it goes on
+// from where that one ended, without what that one has. NULL: it begins anew. Only reads `before`
+// in what sending it leaves as it is. False on failure: changes_error says why, and the batch is
+// empty.
+bool batch_read(struct batch *b, struct changes *c, int64_t now_s, const struct batch *before);
 // A row of a table was refused.
 void batch_refuse(struct batch *b, enum change_table table, uint32_t row, const char *reason);

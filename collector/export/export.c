@@ -12,6 +12,7 @@
 #include "export/batch.h"
 #include "export/http.h"
 #include "export/send.h"
+#include "export/sending.h"
 #include "export/statements.h"
 #include "export/target.h"
 #include "export/worker.h"
@@ -37,8 +38,14 @@ struct exporter {
     struct export_status status; // the worker's mutex protects both
 
     // the thread's own
-    struct sender sender;
-    struct batch batch;
+    struct sender sender; // its own while it sends: see sending
+    struct sending sending;
+    struct batch batches[2];
+    struct batch *batch;           // that is sent, or was sent last
+    const struct batch *before;    // where the next one goes on; NULL: it begins anew
+    struct batch *ahead;           // read already, to be sent next; NULL: none
+    size_t most;                   // bytes of the next one
+    char why[CHANGE_REASON_BYTES]; // what went wrong last
     struct change_backlog backlog;
     uint64_t instance; // of this process
     int64_t began_s;   // when it began
@@ -75,7 +82,7 @@ static void set_status(struct exporter *e) {
     s->rows = e->sender.rows;
     s->refused = b->refused;
     s->lost = b->lost;
-    snprintf(s->why, sizeof s->why, "%s", e->tries.failing ? e->sender.why : "");
+    snprintf(s->why, sizeof s->why, "%s", e->tries.failing ? e->why : "");
     pthread_mutex_unlock(&e->worker.mutex);
 }
 
@@ -117,11 +124,16 @@ static void take_renewed(struct exporter *e) {
     }
 }
 
+static bool fail(struct exporter *e, const char *why) {
+    snprintf(e->why, sizeof e->why, "%.*s", (int)sizeof e->why - 1, why);
+    return false;
+}
+
 static struct changes *open_changes(struct exporter *e) {
     char error[STORE_ERROR_BYTES];
     struct changes *c = changes_open(e->database, error);
     if (!c) {
-        snprintf(e->sender.why, sizeof e->sender.why, "%.*s", (int)sizeof e->sender.why - 1, error);
+        fail(e, error);
     }
     return c;
 }
@@ -140,7 +152,7 @@ static void count_backlog(struct exporter *e) {
 static bool beat(struct exporter *e) {
     const struct statement_self self = {.database = e->target.database,
                                         .collector = e->name,
-                                        .database_id = (uint64_t)e->batch.database_id,
+                                        .database_id = (uint64_t)e->batch->database_id,
                                         .instance = e->instance,
                                         .cluster = e->cluster,
                                         .began_s = e->began_s};
@@ -149,7 +161,7 @@ static bool beat(struct exporter *e) {
         return true;
     }
     if (!sender_beat(&e->sender, &self, &twin_s)) {
-        return false;
+        return fail(e, e->sender.why);
     }
     if (e->seen && twin_s > e->twin_s) {
         e->twin_at = monotonic_s();
@@ -176,9 +188,9 @@ static void drop_old(struct exporter *e) {
 }
 
 static bool prepare(struct exporter *e) {
-    if (!e->ready && sender_set_up(&e->sender)) {
-        e->ready = true;
-        if (!e->told) {
+    if (!e->ready) {
+        e->ready = sender_set_up(&e->sender) || fail(e, e->sender.why);
+        if (e->ready && !e->told) {
             log_info("export: to %s as %s, ClickHouse %u.%u", e->to, e->name, e->sender.major,
                      e->sender.minor);
             e->told = true;
@@ -187,18 +199,42 @@ static bool prepare(struct exporter *e) {
     return e->ready;
 }
 
-static bool read_batch(struct exporter *e) {
+// The one of the two that is not e->batch.
+static struct batch *other(struct exporter *e) {
+    return e->batch == &e->batches[0] ? &e->batches[1] : &e->batches[0];
+}
+
+static bool read_into(struct exporter *e, struct batch *b) {
     struct changes *c = open_changes(e);
     if (!c) {
         return false;
     }
-    bool ok = batch_read(&e->batch, c, e->ending ? CHANGES_ALL : wall_s());
-    if (!ok) {
-        snprintf(e->sender.why, sizeof e->sender.why, "%.*s", (int)sizeof e->sender.why - 1,
-                 changes_error(c));
-    }
+    b->most = e->most;
+    bool ok = batch_read(b, c, e->ending ? CHANGES_ALL : wall_s(), e->before) ||
+              fail(e, changes_error(c));
     changes_close(c);
     return ok;
+}
+
+// Puts the next batch into e->batch: that which was read ahead, or else it is read now.
+static bool next_batch(struct exporter *e) {
+    struct batch *b = e->ahead ? e->ahead : other(e);
+    if (!e->ahead && !read_into(e, b)) {
+        return false;
+    }
+    e->ahead = NULL;
+    e->batch = b;
+    e->before = b;
+    return true;
+}
+
+// Reads the batch behind the one that is sent. Where that fails it is tried again in its turn, and
+// told then.
+static void read_ahead(struct exporter *e) {
+    size_t twice = 2 * e->most;
+    e->most = twice < LIMIT_EXPORT_BATCH_BYTES ? twice : LIMIT_EXPORT_BATCH_BYTES;
+    struct batch *b = other(e);
+    e->ahead = read_into(e, b) && b->rows + b->whole > 0 ? b : NULL;
 }
 
 // What is refused for its content is told once a batch, and stands in the database.
@@ -214,7 +250,7 @@ static void tell_refusals(const struct batch *b) {
 
 // The engine has what was read: that is written down.
 static bool note_sent(struct exporter *e) {
-    const struct batch *b = &e->batch;
+    const struct batch *b = e->batch;
     const struct change_report report = {.database_id = b->database_id,
                                          .sent = b->marks,
                                          .sent_count = b->whole,
@@ -227,22 +263,40 @@ static bool note_sent(struct exporter *e) {
         return true;
     }
     if (!writer_sent(e->writer, &report)) {
-        snprintf(e->sender.why, sizeof e->sender.why,
-                 "the database cannot be written, so that nobody would know what was sent");
-        return false;
+        return fail(e, "the database cannot be written, so that nobody would know what was sent");
     }
     return true;
 }
 
+// While the engine takes it the next one is read, where there is more. Until the answer nothing is
+// known of either.
 static bool send_batch(struct exporter *e) {
-    struct batch *b = &e->batch;
-    enum sent sent = b->rows > 0 ? sender_send(&e->sender, b) : SENT_ALL;
-    return sent == SENT_ALL && note_sent(e);
+    struct batch *b = e->batch;
+    if (b->rows > 0) {
+        sending_begin(&e->sending, b);
+        if (b->full) {
+            read_ahead(e);
+        }
+        if (sending_wait(&e->sending) != SENT_ALL) {
+            return fail(e, e->sender.why);
+        }
+    }
+    return note_sent(e);
+}
+
+// Sends the next batch. False: something went wrong, and the next one begins anew.
+static bool send_next(struct exporter *e) {
+    bool ok = prepare(e) && next_batch(e) && beat(e) && send_batch(e);
+    if (!ok || !e->batch->full) {
+        e->before = e->ahead = NULL;
+        e->most = LIMIT_EXPORT_BATCH_LEAST;
+    }
+    return ok;
 }
 
 // Waits for so long that a backlog goes at the rate that is allowed.
 static bool keep_rate(struct exporter *e, int64_t began) {
-    int64_t least = (int64_t)e->batch.rows * SECOND / LIMIT_EXPORT_ROWS_PER_SECOND;
+    int64_t least = (int64_t)e->batch->rows * SECOND / LIMIT_EXPORT_ROWS_PER_SECOND;
     return worker_sleep(&e->worker, least - (clock_monotonic() - began));
 }
 
@@ -269,16 +323,15 @@ static void go_on(struct exporter *e) {
 static bool turn(struct exporter *e) {
     int64_t began = clock_monotonic();
     take_renewed(e);
-    if (!prepare(e) || !read_batch(e) || !beat(e) || !send_batch(e)) {
+    if (!send_next(e)) {
         // what went wrong may have changed the engine's tables, and taken long
         e->ready = false;
         e->beat_at = 0;
-        batch_again(&e->batch);
         return worker_stopped(&e->worker) ? false : hold(e);
     }
     go_on(e);
     drop_old(e);
-    if (e->batch.full && e->batch.rows + e->batch.whole > 0) {
+    if (e->batch->full && e->batch->rows + e->batch->whole > 0) {
         return keep_rate(e, began);
     }
     return worker_sleep(&e->worker, SECOND);
@@ -288,10 +341,10 @@ static bool turn(struct exporter *e) {
 static void send_rest(struct exporter *e) {
     e->ending = true;
     do {
-        if (!prepare(e) || !read_batch(e) || !beat(e) || !send_batch(e)) {
+        if (!send_next(e)) {
             return;
         }
-    } while (e->batch.rows + e->batch.whole > 0 && !http_stopped(e->http));
+    } while (e->batch->rows + e->batch->whole > 0 && !http_stopped(e->http));
 }
 
 static void *export_thread(void *arg) {
@@ -339,8 +392,10 @@ bool export_check(const char *url, bool password, char why[EXPORT_WHY_BYTES]) {
 
 static void free_exporter(struct exporter *e) {
     http_free(e->http);
+    sending_end(&e->sending);
     sender_free(&e->sender);
-    batch_free(&e->batch);
+    batch_free(&e->batches[0]);
+    batch_free(&e->batches[1]);
     worker_free(&e->worker);
     free(e);
 }
@@ -364,7 +419,10 @@ static struct exporter *make(const struct export_options *o, const struct target
     snprintf(e->cluster, sizeof e->cluster, "%s", o->cluster ? o->cluster : "");
     e->began_s = wall_s();
     snprintf(e->database, sizeof e->database, "%s", o->database);
-    batch_init(&e->batch, e->name);
+    batch_init(&e->batches[0], e->name);
+    batch_init(&e->batches[1], e->name);
+    e->batch = &e->batches[0];
+    e->most = LIMIT_EXPORT_BATCH_LEAST;
     snprintf(e->ca, sizeof e->ca, "%s", o->ca ? o->ca : "");
     e->http = make_http(e, o->password);
     sender_init(&e->sender, e->http, e->target.database);
@@ -389,7 +447,7 @@ struct exporter *exporter_start(const struct export_options *o, struct writer *w
         return NULL;
     }
     e->writer = writer;
-    if (!worker_start(&e->worker, export_thread, e)) {
+    if (!sending_start(&e->sending, &e->sender) || !worker_start(&e->worker, export_thread, e)) {
         snprintf(why, EXPORT_WHY_BYTES, "no thread can be made");
         free_exporter(e);
         return NULL;

@@ -406,9 +406,12 @@
 
 // Of what is read out of the database and sent at once: bytes of all tables together before they
 // are packed, rows, and the buckets and nodes that they are of. An engine likes few and large
-// batches; these take 0.1 s to read, and some 20 MB with all that is made of them.
-#define LIMIT_EXPORT_BATCH_BYTES (8u << 20)
-#define LIMIT_EXPORT_BATCH_ROWS 40000u
+// batches: of each it makes a part a table and partition, with a hundred files. There are two, one
+// that is sent and one that is read meanwhile. A backlog begins with batches of the least bytes,
+// also after a failure, so that an engine that is slow gets one done in its time.
+#define LIMIT_EXPORT_BATCH_BYTES (16u << 20)
+#define LIMIT_EXPORT_BATCH_LEAST (4u << 20)
+#define LIMIT_EXPORT_BATCH_ROWS 80000u
 #define LIMIT_EXPORT_BATCH_MARKS 2000
 // Days between the first and the last bucket of one: an engine refuses what goes into more than 100
 // partitions at once.

@@ -20,6 +20,7 @@ static struct exporter *exporter;
 static atomic_bool refuses, slow; // what the engine does
 static atomic_bool wants_new;     // password
 static atomic_int inserts, twins;
+static atomic_int dies_at; // this insert gets no answer; 0: none
 static char url[80];
 
 static void be_engine(void *arg, int fd, const struct engine_request *r) {
@@ -29,7 +30,9 @@ static void be_engine(void *arg, int fd, const struct engine_request *r) {
     if (wants_new && !strstr(r->head, "\r\nX-ClickHouse-Key: new one\r\n")) {
         engine_say(fd, 403, "Code: 516. DB::Exception: Authentication failed");
     } else if (strstr(r->head, "query=INSERT")) {
-        inserts++;
+        if (++inserts == dies_at) {
+            return; // without an answer
+        }
         if (slow && read(fd, &byte, 1) <= 0) { // until who asks has enough
             return;
         }
@@ -51,7 +54,7 @@ static int setup(void **state) {
     const struct writer_options options = {.bucket_s = 10};
     fixture_setup(state);
     refuses = slow = wants_new = false;
-    inserts = twins = 0;
+    inserts = twins = dies_at = 0;
     engine_start(&server, be_engine, NULL);
     snprintf(url, sizeof url, "clickhouse://127.0.0.1:%u/kprof", server.target.port);
     store = fixture_open();
@@ -158,6 +161,24 @@ static void the_rest_at_its_end(void **state) {
     fixture_expect("SELECT count(*) FROM export_marks", "0");
 }
 
+// A backlog of several batches, of whose second one nobody knows whether the engine has it: all
+// that was not acknowledged is sent again, and nothing else is remembered as sent.
+static void dies_between_two(void **state) {
+    (void)state;
+    enum { DAYS = 100 }; // of which a batch has LIMIT_EXPORT_BATCH_DAYS
+    for (int i = 0; i < DAYS; i++) {
+        write_one(NOON + (int64_t)i * 86400);
+    }
+    hurry();
+    dies_at = 2;
+    start();
+    AWAIT(strlen(status().why) > 0);
+    fixture_expect("SELECT count(DISTINCT bucket_start / 86400) FROM export_marks", "79");
+    AWAIT(status().sending && status().marks == 0);
+    assert_int_equal(status().rows, 6 * DAYS);
+    fixture_expect("SELECT count(*) FROM export_marks", "0");
+}
+
 static void no_end_waits_long(void **state) {
     (void)state;
     slow = true;
@@ -210,7 +231,8 @@ static void nobody_there(void **state) {
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {CASE(sent_and_told),       CASE(another_of_the_name),
-                                       CASE(the_rest_at_its_end), CASE(no_end_waits_long),
-                                       CASE(another_password),    CASE(nobody_there)};
+                                       CASE(the_rest_at_its_end), CASE(dies_between_two),
+                                       CASE(no_end_waits_long),   CASE(another_password),
+                                       CASE(nobody_there)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ enum { SQL_BYTES = 8192, ROWS_BYTES = 16 << 20, HUGE_TEXT = 300 };
 static struct engine server;
 static struct http *http;
 static struct sender sender;
-static struct batch batch;
+static struct batch batch, ahead; // ahead: read behind it
 
 // What it does, and what it has done.
 static struct {
@@ -118,6 +118,8 @@ static int setup(void **state) {
     http = http_new(&o);
     sender_init(&sender, http, "kprof");
     batch_init(&batch, "collector-name");
+    batch_init(&ahead, "collector-name");
+    batch.most = ahead.most = LIMIT_EXPORT_BATCH_LEAST;
     struct store *s = fixture_open();
     assert_true(store_follow(s));
     store_close(s);
@@ -128,6 +130,7 @@ static int teardown(void **state) {
     engine_stop(&server);
     sender_free(&sender);
     batch_free(&batch);
+    batch_free(&ahead);
     http_free(http);
     return fixture_teardown(state);
 }
@@ -146,28 +149,36 @@ static void write_rows(int64_t bucket, const char *identity, int count) {
     fixture_write(set);
 }
 
-static bool read_batch(void) {
+static bool read_behind(struct batch *b, const struct batch *before) {
     char error[STORE_ERROR_BYTES];
     struct changes *c = changes_open(fixture_db, error);
     assert_non_null(c);
-    if (!batch_read(&batch, c, CHANGES_ALL)) {
+    if (!batch_read(b, c, CHANGES_ALL, before)) {
         fail_msg("%s", changes_error(c));
     }
     changes_close(c);
-    return batch.rows > 0 || batch.whole > 0;
+    return b->rows > 0 || b->whole > 0;
+}
+
+static bool read_batch(void) {
+    return read_behind(&batch, NULL);
 }
 
 // Writes down that it was sent, as the writer would.
-static void note(void) {
-    const struct change_report report = {.database_id = batch.database_id,
-                                         .sent = batch.marks,
-                                         .sent_count = batch.whole,
-                                         .refused = batch.refused,
-                                         .refusals = batch.refusals,
-                                         .refusal_count = batch.refusal_count};
+static void note_of(const struct batch *b) {
+    const struct change_report report = {.database_id = b->database_id,
+                                         .sent = b->marks,
+                                         .sent_count = b->whole,
+                                         .refused = b->refused,
+                                         .refusals = b->refusals,
+                                         .refusal_count = b->refusal_count};
     struct store *s = fixture_open();
     assert_true(store_sent(s, &report));
     store_close(s);
+}
+
+static void note(void) {
+    note_of(&batch);
 }
 
 static void read_and_sent(void **state) {
@@ -217,27 +228,80 @@ static void large_buckets(void **state) {
                                 "FROM stat_rows WHERE resolution_s > 10)+ (SELECT count(*) "
                                 "FROM ledger_rows)");
     uint64_t wanted = strtoull(rows, NULL, 10);
+    struct batch *now = &batch, *next = &ahead;
     int batches = 0;
-    while (read_batch()) {
-        assert_true(batch.rows <= LIMIT_EXPORT_BATCH_ROWS);
-        assert_true(batch.bytes <= LIMIT_EXPORT_BATCH_BYTES + LIMIT_EXPORT_ROW_BYTES);
-        if (batches == 1) { // one of them fails: all of that bucket again
+    bool more = read_behind(now, NULL);
+    while (more) {
+        assert_true(now->rows <= LIMIT_EXPORT_BATCH_ROWS);
+        assert_true(now->bytes <= now->most + LIMIT_EXPORT_ROW_BYTES);
+        more = read_behind(next, now); // before anybody knows what becomes of this one
+        if (batches == 1) {            // it fails: all of that bucket again
             uint64_t before = engine.rows_taken;
             engine.always = "Code: 241. DB::Exception: Memory limit exceeded";
-            assert_int_equal(sender_send(&sender, &batch), SENT_LATER);
-            batch_again(&batch);
+            assert_int_equal(sender_send(&sender, now), SENT_LATER);
             engine.always = NULL;
             assert_int_equal(engine.rows_taken, before);
             engine.rows_taken = 0;
+            more = read_behind(next, NULL);
         } else {
-            assert_int_equal(sender_send(&sender, &batch), SENT_ALL);
-            note();
+            assert_int_equal(sender_send(&sender, now), SENT_ALL);
+            note_of(now);
         }
+        struct batch *sent = now;
+        now = next;
+        next = sent;
         assert_true(++batches < 20);
     }
     assert_true(batches > 3);
+    fixture_expect("SELECT count(*) FROM export_marks", "0");
     assert_int_equal(engine.rows_taken, wanted);
     free(rows);
+}
+
+// What a batch has is not in the one behind it, unless it has changed since: then it is sent again,
+// and what was sent first does not take its mark away.
+static void read_while_one_is_sent(void **state) {
+    (void)state;
+    write_rows(NOON, "create", 3);
+    assert_true(read_batch());
+    assert_false(read_behind(&ahead, &batch));
+    write_rows(NOON, "create", 3);         // the same buckets
+    write_rows(NOON + 86400, "create", 3); // others
+    assert_true(read_behind(&ahead, &batch));
+    assert_int_equal(ahead.whole, 6);
+    assert_int_equal(ahead.rows, 2 * 15);
+    note();
+    fixture_expect("SELECT count(*) FROM export_marks", "6");
+    note_of(&ahead);
+    fixture_expect("SELECT count(*) FROM export_marks", "0");
+    // of another file nothing is left out
+    write_rows(NOON, "create", 3);
+    assert_true(read_batch());
+    batch.database_id++;
+    assert_true(read_behind(&ahead, &batch));
+    assert_int_equal(ahead.rows, 15);
+}
+
+// The first batch is refused in part while the next one is there: what was refused is written down
+// with the first, and the next one has no row of it.
+static void refused_while_next_is_read(void **state) {
+    (void)state;
+    write_rows(NOON, "evil", 1);
+    write_rows(NOON, "create", 5);
+    assert_true(read_batch());
+    write_rows(NOON + 86400, "create", 3);
+    engine.refuses = "evil";
+    assert_true(read_behind(&ahead, &batch));
+    uint32_t rows = batch.rows, next_rows = ahead.rows;
+    assert_int_equal(sender_send(&sender, &batch), SENT_ALL);
+    note();
+    assert_int_equal(batch.refused, 3);
+    assert_int_equal(ahead.refused, 0);
+    assert_int_equal(sender_send(&sender, &ahead), SENT_ALL);
+    note_of(&ahead);
+    assert_int_equal(engine.rows_taken, rows - 3 + next_rows);
+    fixture_expect("SELECT count(*) FROM export_refusals", "3");
+    fixture_expect("SELECT count(*) FROM export_marks", "0");
 }
 
 static void rows_that_are_none(void **state) {
@@ -314,7 +378,6 @@ static void all_are_refused(void **state) {
     free(fixture_ask(fixture_db, "DELETE FROM export_marks; "));
     write_rows(NOON + 3600, "evil", 0);
     engine.refuses = "shop@host";
-    batch_again(&batch);
     assert_true(read_batch());
     assert_int_equal(sender_send(&sender, &batch), SENT_LATER);
     assert_int_equal(batch.refused, 0);
@@ -367,7 +430,6 @@ static void hostile_answers(void **state) {
         engine.more = all[i].more;
         engine.times = all[i].times;
         engine.inserts = 0;
-        batch_again(&batch);
         assert_true(read_batch());
         sender.why[0] = 0;
         assert_int_equal(sender_send(&sender, &batch), SENT_LATER);
@@ -379,7 +441,6 @@ static void hostile_answers(void **state) {
     }
     // and once it is one, all goes on
     engine.raw = NULL;
-    batch_again(&batch);
     assert_true(read_batch());
     assert_int_equal(sender_send(&sender, &batch), SENT_ALL);
     assert_int_equal(sender.rows, batch.rows);
@@ -424,10 +485,18 @@ static void old_partitions(void **state) {
 
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(read_and_sent),    CASE(large_buckets),         CASE(rows_that_are_none),
-        CASE(some_are_refused), CASE(the_first_are_refused), CASE(all_are_refused),
-        CASE(not_the_rows),     CASE(hostile_answers),       CASE(set_up),
-        CASE(signs_of_life),    CASE(old_partitions)};
+    const struct CMUnitTest tests[] = {CASE(read_and_sent),
+                                       CASE(large_buckets),
+                                       CASE(rows_that_are_none),
+                                       CASE(read_while_one_is_sent),
+                                       CASE(refused_while_next_is_read),
+                                       CASE(some_are_refused),
+                                       CASE(the_first_are_refused),
+                                       CASE(all_are_refused),
+                                       CASE(not_the_rows),
+                                       CASE(hostile_answers),
+                                       CASE(set_up),
+                                       CASE(signs_of_life),
+                                       CASE(old_partitions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
