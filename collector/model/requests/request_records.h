@@ -16,8 +16,8 @@ enum {
 };
 
 // Spans and spawns of a request, for each span what it lost to garbage collection and scheduling,
-// a token, and a message that brought it.
-enum { RECORDS = 4 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST };
+// a token, and a message that brought it; and what fills the last chunk.
+enum { RECORDS = 4 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST + CHUNK_SPANS };
 
 // Records among a request's spans that are none; they stand in the tier's place.
 enum {

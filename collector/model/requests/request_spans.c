@@ -4,7 +4,7 @@
 // -- records --------------------------------------------------------------------------------------
 
 bool chunk_add(struct tracker *t, struct request *r) {
-    uint32_t chunk = r->count < RECORDS ? POOL_TAKE(t, chunks) : SLAB_NONE;
+    uint32_t chunk = r->count + CHUNK_SPANS <= RECORDS ? POOL_TAKE(t, chunks) : SLAB_NONE;
     if (chunk == SLAB_NONE) {
         return false;
     }

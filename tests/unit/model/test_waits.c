@@ -194,13 +194,45 @@ static void large(void **state) {
     script_free(s);
 }
 
+// More calls and messages than a request has room for together: it is incomplete, and nothing is
+// written behind that room.
+static void too_large(void **state) {
+    (void)state;
+    enum { CALLS = RECORDS / 5 + 2 }; // four messages each
+    struct script *s = script_new(true, 0);
+    char commands[400];
+    script_run(s, "enter 1 A a 0; take 1 D 0 A 1; take 1 E 0 A 1; take 1 F 0 A 1");
+    for (unsigned long i = 1; i <= CALLS; i++) {
+        unsigned long at = 10 * i, n = 10 * i;
+        snprintf(commands, sizeof commands,
+                 "send 1 A %lu.1 %lu; take 1 D %lu.2 A %lu; send 1 D %lu.3 %lu; "
+                 "take 1 E %lu.4 D %lu %lu; send 1 E %lu.45 %lu; take 1 F %lu.5 E %lu %lu; "
+                 "send 1 F %lu.55 %lu; take 1 V %lu.6 F %lu %lu; call 1 V d %lu.7 F %lu %lu; "
+                 "ret V d %lu.8",
+                 at, n, at, n, at, n + 1, at, n + 1, n, at, n + 2, at, n + 2, n + 1, at, n + 3, at,
+                 n + 3, n + 2, at, n + 3, n + 2, at);
+        script_run(s, commands);
+    }
+    snprintf(commands, sizeof commands, "ret A a %d; now 10000000", 10 * CALLS + 5);
+    script_run(s, commands);
+    snprintf(commands, sizeof commands, "incomplete 0..%d;", 10 * CALLS + 5);
+    assert_string_equal(s->told, commands);
+    script_free(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_sent_to_taken),   cmocka_unit_test(by_way_of_others),
-        cmocka_unit_test(calls_of_one_message), cmocka_unit_test(run_queue),
-        cmocka_unit_test(rests_before_a_loss),  cmocka_unit_test(equal_serials),
-        cmocka_unit_test(in_a_piece),           cmocka_unit_test(many_on_their_way),
-        cmocka_unit_test(told_no_more),         cmocka_unit_test(large),
+        cmocka_unit_test(from_sent_to_taken),
+        cmocka_unit_test(by_way_of_others),
+        cmocka_unit_test(calls_of_one_message),
+        cmocka_unit_test(run_queue),
+        cmocka_unit_test(rests_before_a_loss),
+        cmocka_unit_test(equal_serials),
+        cmocka_unit_test(in_a_piece),
+        cmocka_unit_test(many_on_their_way),
+        cmocka_unit_test(told_no_more),
+        cmocka_unit_test(large),
+        cmocka_unit_test(too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
