@@ -69,7 +69,8 @@ start_engine() {
   [ ! -f "$engine_log" ] || mv "$engine_log" "$engine_log.$RANDOM.log"
   if [ "${ENGINE:-debian}" = today ]; then
     engine_modules
-    start "$engine_log" node "$top/tests/clickhouse/front.mjs" "$scratch/clickhouse" "$engine_port" "$engine_tls_port" "$modules/node_modules"
+    start "$engine_log" node "$top/tests/clickhouse/front.mjs" "$scratch/clickhouse" "$engine_port" "$engine_tls_port" \
+      "$modules/node_modules"
   else
     start "$engine_log" clickhouse-server --config-file="$scratch/clickhouse/config.xml"
   fi
