@@ -125,8 +125,11 @@ wait_for 300 "all have written all minutes" reached "$minutes"
 holds "$killed" -ge "$kills" "kills of collectors and engine"
 holds "$engine_kills" -gt 1 "some of them of the engine"
 holds "$duplicated" -gt 0 "buckets of nodes that were sent twice"
+# A collector that has just been started takes TERM as any process does, until it says that it is there.
+up() { if [ "${stand_ins[$1]}" = real ]; then grep -q 'listening on' "$(log_of "$1").real"; else grep -q '^at ' "$(log_of "$1")"; fi; }
 ended() { # ended WHAT: all end with 0 on TERM
   local i
+  for ((i = 0; i < collectors; i++)); do wait_for 60 "$1 $i is up" up "$i"; done
   for ((i = 0; i < collectors; i++)); do kill -TERM "${pids[$i]}"; done
   for ((i = 0; i < collectors; i++)); do
     ends "${pids[$i]}" 60
