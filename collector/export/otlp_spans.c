@@ -34,8 +34,8 @@ static void span_id(const struct otlp_trace *t, int64_t span, uint8_t out[SPAN_I
     memcpy(out, digest, SPAN_ID_BYTES);
 }
 
-// Sets the trace's ids. Of a part: parent is the span of the request that it is a part of. Whether
-// there is such a one.
+// Sets the trace's ids. Parent is the span that the request's own stands below: of a part, that of
+// the request that it is a part of; else the one that has asked for it. Whether there is one.
 static bool make_ids(struct otlp_trace *t, int64_t database_id, const struct otlp_request *r,
                      uint8_t parent[SPAN_ID_BYTES]) {
     uint8_t digest[DIGEST_BYTES];
@@ -50,8 +50,13 @@ static bool make_ids(struct otlp_trace *t, int64_t database_id, const struct otl
     digest_of(key, digest);
     memcpy(t->trace_id, digest, TRACE_ID_BYTES);
     memcpy(t->root_id, digest + TRACE_ID_BYTES, SPAN_ID_BYTES);
+    bool asked = trace_parent_known(&r->parent);
+    if (asked) {
+        memcpy(t->trace_id, r->parent.trace_id, TRACE_ID_BYTES);
+        memcpy(parent, r->parent.span_id, SPAN_ID_BYTES);
+    }
     if (!part || !r->label.known) {
-        return false;
+        return asked && !part;
     }
     memcpy(parent, t->root_id, SPAN_ID_BYTES);
     snprintf(key, sizeof key, "kprof part %" PRId64 " %" PRId64, database_id, r->id);
@@ -89,7 +94,6 @@ static void put_span(struct otlp_trace *t, Otlp__Span *span, struct attributes *
     Otlp__Status status = OTLP__STATUS__INIT;
     status.code = OTLP__STATUS_CODE__STATUS_CODE_ERROR;
     span->trace_id = bytes_of(t->trace_id, TRACE_ID_BYTES);
-    span->kind = OTLP__SPAN_KIND__SPAN_KIND_INTERNAL;
     span->attributes = attributes->list;
     span->n_attributes = attributes->count;
     span->status = error ? &status : NULL;
@@ -112,6 +116,11 @@ void otlp_trace_begin(struct otlp_trace *t, int64_t database_id, const struct ot
     struct attributes a = {.count = 0};
     uint8_t parent[SPAN_ID_BYTES];
     char name[NAME_BYTES];
+    bool asked = trace_parent_known(&r->parent);
+    t->flags = asked ? OTLP__SPAN_FLAGS__SPAN_FLAGS_HAS_IS_REMOTE | r->parent.flags : 0;
+    span.flags = asked ? t->flags | OTLP__SPAN_FLAGS__SPAN_FLAGS_IS_REMOTE : 0;
+    span.kind = asked && r->origin.len == 0 ? OTLP__SPAN_KIND__SPAN_KIND_SERVER
+                                            : OTLP__SPAN_KIND__SPAN_KIND_INTERNAL;
     buffer_reset(&t->scope);
     t->spans = 0;
     t->begin_ns = r->begin_ns;
@@ -180,6 +189,8 @@ void otlp_trace_span(struct otlp_trace *t, const struct otlp_span *s) {
     names_clean(s->name, name, sizeof name);
     span.span_id = bytes_of(id, SPAN_ID_BYTES);
     span.parent_span_id = bytes_of(parent, SPAN_ID_BYTES);
+    span.flags = t->flags;
+    span.kind = OTLP__SPAN_KIND__SPAN_KIND_INTERNAL;
     span.name = name;
     span.start_time_unix_nano = attributes_time(start_ns);
     span.end_time_unix_nano = attributes_time(time_add(start_ns, s->duration_ns));

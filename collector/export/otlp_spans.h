@@ -5,7 +5,8 @@
 // the parts of a request on several nodes are one trace, whoever sends them: the trace's id is that
 // of the node whose request it is and of its label, and so is the id of the request's own span,
 // below which parts stand. Without a label they come out of the database's number and the request's
-// row.
+// row. Where a span of somebody's trace has asked for the request, that is its parent, and its
+// trace is that one; so it is of parts of which that is known.
 #pragma once
 
 #include <stdbool.h>
@@ -14,12 +15,11 @@
 #include "base/buffer.h"
 #include "store/otlp.h"
 
-enum { TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8 };
-
 // One request while it is written. Make it with otlp_trace_init.
 struct otlp_trace {
     uint8_t trace_id[TRACE_ID_BYTES];
     uint8_t root_id[SPAN_ID_BYTES]; // of the request's span
+    uint32_t flags;                 // of the spans below it; 0: nothing is known
     int64_t begin_ns;
     char node[256];
     struct buffer scope; // its ScopeSpans so far

@@ -132,6 +132,20 @@ static struct tracker_end read_end(struct pipeline_node *n, const struct message
     return end;
 }
 
+// The span outside that has asked for the request of a token: a binary of its bytes. It comes from
+// strangers: what is none is nothing.
+static void take_parent(struct pipeline_node *n, const struct tracker_call *call,
+                        const struct message *m) {
+    enum { HEAD_BYTES = 5 }; // of a binary
+    struct trace_parent parent;
+    struct cursor c = cursor_of(m->note.data, m->note_kind == NOTE_IDENTITY ? m->note.len : 0);
+    struct slice term = term_peek(&c) == TERM_BINARY ? term_take(&c) : slice_of(NULL, 0);
+    if (term.len > HEAD_BYTES &&
+        trace_parent_read(slice_of(term.data + HEAD_BYTES, term.len - HEAD_BYTES), &parent)) {
+        tracker_asked_for(n->tracker, call, &parent);
+    }
+}
+
 // What a process says of itself: within, from_now or no_more.
 static void take_word(struct pipeline_node *n, const struct tracker_call *call,
                       const struct message *m) {
@@ -187,6 +201,9 @@ static void deliver_marker(struct pipeline_node *n, const struct traced_function
         }
         break;
     }
+    case ROLE_PARENT:
+        take_parent(n, call, m);
+        break;
     case ROLE_END:
         end = read_end(n, m, call->time);
         tracker_end(n->tracker, &end);

@@ -51,6 +51,22 @@ static bool compare(struct store *s, const struct group *g, const struct kept_re
     return ok;
 }
 
+// As three columns, from this one on.
+static void bind_parent(sqlite3_stmt *keeping, int at, const struct trace_parent *parent) {
+    char trace[2 * TRACE_ID_BYTES + 1], span[2 * SPAN_ID_BYTES + 1];
+    if (trace_parent_known(parent)) {
+        trace_id_text(parent->trace_id, TRACE_ID_BYTES, trace);
+        trace_id_text(parent->span_id, SPAN_ID_BYTES, span);
+        sqlite3_bind_text(keeping, at, trace, -1, SQLITE_TRANSIENT);
+        sqlite3_bind_text(keeping, at + 1, span, -1, SQLITE_TRANSIENT);
+        sqlite3_bind_int(keeping, at + 2, parent->flags);
+    } else {
+        for (int i = 0; i < 3; i++) {
+            sqlite3_bind_null(keeping, at + i);
+        }
+    }
+}
+
 static bool keep_request(struct store *s, const struct group *g, const struct kept_request *r) {
     sqlite3_stmt *keeping = store_prepared(s, STATEMENT_KEEP);
     int64_t maker = r->remote ? store_node_id(s, r->maker) : 0;
@@ -76,6 +92,7 @@ static bool keep_request(struct store *s, const struct group *g, const struct ke
     }
     sqlite3_bind_int64(keeping, 13, r->uncovered);
     sqlite3_bind_int64(keeping, 14, r->parallel);
+    bind_parent(keeping, 15, &r->parent);
     return store_run(s, keeping, "keep a request");
 }
 

@@ -112,6 +112,14 @@ static enum otlp_read end(struct store *s, bool taken, int rc) {
     return rc != SQLITE_ROW && rc != SQLITE_DONE ? OTLP_FAILED : taken ? OTLP_ALL : OTLP_MORE;
 }
 
+// Whoever edits the file may enter anything: what is none is nothing.
+static struct trace_parent parent_at(sqlite3_stmt *at, int column) {
+    struct trace_parent parent;
+    trace_parent_parse(text_at(at, column), text_at(at, column + 1),
+                       (uint8_t)sqlite3_column_int64(at, column + 2), &parent);
+    return parent;
+}
+
 static struct otlp_request request_at(sqlite3_stmt *at) {
     static const char *const reasons[] = {"over", "failed", "slowest"};
     int64_t reason = sqlite3_column_int64(at, 4);
@@ -128,7 +136,8 @@ static struct otlp_request request_at(sqlite3_stmt *at) {
                                  .origin = text_at(at, 11),
                                  .label = maybe_at(at, 12),
                                  .uncovered_ns = maybe_at(at, 13),
-                                 .parallel_ns = maybe_at(at, 14)};
+                                 .parallel_ns = maybe_at(at, 14),
+                                 .parent = parent_at(at, 15)};
 }
 
 static struct otlp_span span_at(sqlite3_stmt *at) {
@@ -180,8 +189,14 @@ enum otlp_read otlp_requests(struct store *s, const struct otlp_state *state,
     int rc = sqlite3_prepare_v2(s->db,
                                 "SELECT r.id, r.bucket_start, n.name, i.name, r.reason, "
                                 "r.begin_ns, r.duration_ns, r.error, r.cut, r.spans, "
-                                "r.kept_spans, m.name, r.label, r.uncovered_ns, r.parallel_ns "
+                                "r.kept_spans, m.name, r.label, r.uncovered_ns, r.parallel_ns, "
+                                "o.trace_id, o.parent_span_id, o.trace_flags "
                                 "FROM kept_requests AS r "
+                                "LEFT JOIN kept_requests AS o ON o.id = "
+                                "CASE WHEN r.maker_id IS NULL THEN r.id ELSE "
+                                "(SELECT id FROM kept_requests AS own WHERE "
+                                "own.label = r.label AND own.node_id = r.maker_id AND "
+                                "own.trace_id IS NOT NULL LIMIT 1) END "
                                 "LEFT JOIN node_names AS n ON n.id = r.node_id "
                                 "LEFT JOIN identity_names AS i ON i.id = r.identity_id "
                                 "LEFT JOIN node_names AS m ON m.id = r.maker_id "

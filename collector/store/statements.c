@@ -76,8 +76,9 @@ static const char *const sql[STATEMENTS] = {
         "DELETE FROM kept_requests WHERE id IN (SELECT id " KEPT_FROM "LIMIT -1 OFFSET ?5)",
     [STATEMENT_KEEP] =
         "INSERT INTO kept_requests (bucket_start, node_id, identity_id, reason, begin_ns, "
-        "duration_ns, error, cut, spans, kept_spans, maker_id, label, uncovered_ns, parallel_ns) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
+        "duration_ns, error, cut, spans, kept_spans, maker_id, label, uncovered_ns, parallel_ns, "
+        "trace_id, parent_span_id, trace_flags) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
     [STATEMENT_KEEP_SPAN] =
         "INSERT INTO kept_spans (request_id, span, parent, pid, tier_id, start_ns, duration_ns, "
         "self_ns, wait_ns, gc_ns, off_cpu_ns, async, outcome, caller, waiting_ns, measured, "

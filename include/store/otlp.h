@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/bytes.h"
+#include "base/trace_parent.h"
 #include "store/changes.h"
 #include "store/store.h"
 
@@ -97,6 +97,9 @@ struct otlp_request {
     int64_t spans;      // that it had
     int64_t kept_spans; // of them, that follow
     struct otlp_maybe label, uncovered_ns, parallel_ns;
+    // the span outside that asked for it; of a part, for the request that it is a part of, where
+    // that is kept, too
+    struct trace_parent parent;
 };
 
 struct otlp_span {

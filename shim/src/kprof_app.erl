@@ -144,6 +144,7 @@ modules() ->
         kprof_tls,
         kprof_token,
         kprof_trace,
+        kprof_trace_parent,
         kprof_tracer,
         kprof_trigger,
         kprof_trigger_options,

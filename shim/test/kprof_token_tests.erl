@@ -7,7 +7,7 @@
 %% Runs Fun in a process of its own with tokens on (one in N); returns its result and the marker
 %% calls of all processes.
 marks(OneIn, Fun) ->
-    marks(OneIn, Fun, [request_begin, web_begin, request_end]).
+    marks(OneIn, Fun, [request_begin, web_begin, trace_parent, request_end]).
 
 marks(OneIn, Fun, Markers) ->
     Slots = kprof_slots:create(),

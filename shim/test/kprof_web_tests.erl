@@ -417,6 +417,115 @@ weights_case() ->
         length([x || <<"GET /never">> <- Begun])
     }).
 
+%% --- the trace of who asks ---
+
+-define(TRACE, "0af7651916cd43dd8448eb211c80319c").
+-define(SPAN, "b7ad6b7169203331").
+
+%% Of the header of a request that is traced, and of no other; whatever looks it up.
+parent_test_() -> {timeout, 300, fun parent_case/0}.
+parent_case() ->
+    Header = fun(Value) ->
+        fun
+            (<<"traceparent">>) -> Value;
+            (_) -> undefined
+        end
+    end,
+    Try = fun(Fun) ->
+        L = kprof:begin_request(Fun, ?NO_FACTS),
+        kprof:end_request(L, fun() -> #{} end),
+        L
+    end,
+    Good = "00-" ++ ?TRACE ++ "-" ++ ?SPAN ++ "-01",
+    Headers = [
+        Header(list_to_binary(Good)),
+        Header(<<"nonsense">>),
+        fun(_) -> exit(oops) end,
+        Header(Good)
+    ],
+    {[A, B, C, D], Marks} = marks(1, fun() -> [Try(Fun) || Fun <- Headers] end),
+    Parent = <<16#0af7651916cd43dd8448eb211c80319cb7ad6b7169203331:192, 1>>,
+    ?assertMatch(
+        [
+            {web_begin, _, A},
+            {trace_parent, Parent, A},
+            {request_end, _, A},
+            {web_begin, _, B},
+            {request_end, _, B},
+            {web_begin, _, C},
+            {request_end, _, C},
+            {web_begin, _, D},
+            {trace_parent, Parent, D},
+            {request_end, _, D}
+        ],
+        Marks
+    ),
+    {Asked, []} = marks(1000, fun() ->
+        _ = put(asked, []),
+        0 = kprof:begin_request(fun(Name) -> put(asked, [Name | get(asked)]) end, ?NO_FACTS),
+        get(asked)
+    end),
+    ?assertEqual([], Asked).
+
+%% The forms that the standard has (W3C Trace Context, traceparent), and what each of its rules
+%% refuses.
+read_parent_test_() ->
+    Read = fun kprof_trace_parent:read/1,
+    Whole = fun(Flags) -> <<16#0af7651916cd43dd8448eb211c80319cb7ad6b7169203331:192, Flags>> end,
+    Of = fun(Version, Flags) ->
+        lists:append([Version, "-", ?TRACE, "-", ?SPAN, "-", Flags])
+    end,
+    Changed = fun(What, Into) ->
+        lists:flatten(string:replace(Of("00", "01"), What, Into))
+    end,
+    Taken = [
+        {Of("00", "01"), Whole(1)},
+        {Of("00", "00"), Whole(0)},
+        {Of("00", "03"), Whole(3)},
+        {Of("00", "ff"), Whole(3)},
+        %% a version that is still to come, whose other flags nobody knows
+        {Of("cc", "01"), Whole(1)},
+        {Of("fe", "fe"), Whole(0)},
+        {Of("01", "01-what-the-future-will-be-like"), Whole(1)},
+        {Of("01", "01-" ++ lists:duplicate(100000, $x)), Whole(1)},
+        {Of("01", "01-"), Whole(1)}
+    ],
+    Refused = [
+        "",
+        "00",
+        ?TRACE,
+        Of("ff", "01"),
+        Of("0", "01"),
+        Of("0g", "01"),
+        Of("0A", "01"),
+        Of("00", "1"),
+        Of("00", "0x"),
+        Of("00", "0A"),
+        Of("00", "01-"),
+        Of("00", "01-more"),
+        Of("00", "01 "),
+        " " ++ Of("00", "01"),
+        Of("01", "01.what"),
+        Of("01", "010"),
+        Of("00", "01") ++ "," ++ Of("00", "01"),
+        string:uppercase(Of("00", "01")),
+        Changed("0af", "0aF"),
+        Changed("b7ad", "B7ad"),
+        Changed("319c-", "319cb"),
+        Changed("-", "_"),
+        Changed("0af", "0a"),
+        Changed("0af", "0af7"),
+        Changed("b7ad", "b7adb"),
+        Changed(?TRACE, lists:duplicate(32, $0)),
+        Changed(?SPAN, lists:duplicate(16, $0))
+    ],
+    [
+        {lists:sublist(Value, 80), ?_assertEqual(Wanted, Read(Form(Value)))}
+     || Form <- [fun list_to_binary/1, fun(Value) -> Value end],
+        {Value, Wanted} <- Taken ++ [{Bad, undefined} || Bad <- Refused]
+    ] ++
+        [?_assertEqual(undefined, Read(Odd)) || Odd <- [undefined, 17, [a], [300], {}]].
+
 %% --- a header that forces a sample ---
 
 %% Two a second at most: where the machine takes so long that more are right, once more.

@@ -128,11 +128,12 @@ static const struct {
                       {"pool", "with", 1},
                       {"kprof_mark", "request_begin", 1},
                       {"kprof_mark", "web_begin", 1},
+                      {"kprof_mark", "trace_parent", 1},
                       {"kprof_mark", "request_end", 1},
                       {"kprof_mark", "says", 1},
                       {"erlang", "spawn", 3},
                       {"x", "unknown", 0}};
-enum { FUZZ_TIERS = 3, FUZZ_ALL_FUNCTIONS = 9 };
+enum { FUZZ_TIERS = 3, FUZZ_PARENT = 5, FUZZ_ALL_FUNCTIONS = 10 };
 
 // A frame of the trace port: mostly a message that could be one.
 static inline void fuzz_frame(struct buffer *b, struct fuzz_input *in, int64_t now) {
@@ -175,7 +176,12 @@ static inline void fuzz_frame(struct buffer *b, struct fuzz_input *in, int64_t n
         put_u8(b, TERM_SMALL_INTEGER);
         put_u8(b, 0);
     }
-    if (!exits) {
+    if (call && f == FUZZ_PARENT && how < 240) {
+        struct slice any = fuzz_bytes(in, TRACE_PARENT_BYTES);
+        put_u8(b, TERM_BINARY);
+        put_u32(b, (uint32_t)any.len);
+        put(b, any.data, any.len);
+    } else if (!exits) {
         put_atom(b, notes[what / 12 % NOTES]);
     }
     put_big(b, fuzz_number(in, now));

@@ -73,6 +73,9 @@ static void on_finished(void *context, const struct request_result *r) {
     } else {
         MUST(r->fate != REQUEST_COMPLETE || r->remote || !n->marked);
     }
+    for (size_t i = 0; i < sizeof r->parent; i++) {
+        MUST(((const uint8_t *)&r->parent)[i] == r->parent.flags);
+    }
     if (r->fate != REQUEST_COMPLETE) {
         MUST(r->count == 0);
         return;
@@ -181,6 +184,7 @@ static void event(struct node *n, struct input *in) {
         ADVANCE,
         LEAP,
         SAYS,
+        ASKED_FOR,
         EVENTS
     };
     uint8_t what = next(in), who = next(in);
@@ -219,6 +223,12 @@ static void event(struct node *n, struct input *in) {
     case EXIT:
         tracker_exited(n->tracker, call.pid, call.time);
         break;
+    case ASKED_FOR: { // by a span whose ids and flags are all that byte
+        struct trace_parent parent;
+        memset(&parent, 1 + what / EVENTS, sizeof parent);
+        tracker_asked_for(n->tracker, &call, &parent);
+        break;
+    }
     case BEGIN:
     case WEB_BEGIN: {
         bool web = what % EVENTS == WEB_BEGIN;

@@ -57,14 +57,17 @@ def compare_spans():
             continue
         what = f"request {r['id']}"
         resource(root, r["node"])
+        asked = r["trace_id"] is not None  # by a span of somebody's trace: 2 is SERVER, 0x300 tells that its parent is elsewhere
         check(what, (root["name"], int(root["start"]), int(root["end"]), root["parent"], root["status"], root["scope"], root["kind"]),
-              (r["identity"], r["begin_ns"], r["begin_ns"] + r["duration_ns"], "", 2 if r["error"] else 0, "kprof", 1))
+              (r["identity"], r["begin_ns"], r["begin_ns"] + r["duration_ns"], r["parent_span_id"] or "", 2 if r["error"] else 0, "kprof",
+               2 if asked else 1))
+        check(what, root["flags"], 0x300 | r["trace_flags"] if asked else 0)
         check(what, root["attributes"], {
             "kprof.identity": r["identity"], "kprof.request_id": r["id"], "kprof.reason": r["why"], "kprof.outcome": r["outcome"],
             "kprof.complete": not r["cut"], "kprof.spans": r["spans"], "kprof.kept_spans": r["kept_spans"],
             "kprof.uncovered_us": r["uncovered_us"], "kprof.parallel_us": r["parallel_us"]})
-        check(what, root["trace"] + root["id"],
-              hashlib.sha256(f"kprof request {r['node']} {r['label']}".encode()).hexdigest()[:48])
+        own = hashlib.sha256(f"kprof request {r['node']} {r['label']}".encode()).hexdigest()
+        check(what, (root["trace"], root["id"]), (r["trace_id"] or own[:32], own[32:48]))
         compared += 1 + compare_calls(r, root, below, what)
     return compared
 

@@ -40,7 +40,8 @@ function* spans(message) {
       for (const s of scope.spans) {
         yield {
           signal: "span", scope: scope.scope.name, resource: attributes(of.resource.attributes), trace: hex(s.traceId), id: hex(s.spanId),
-          parent: hex(s.parentSpanId), name: s.name, kind: s.kind, start: number(s.startTimeUnixNano), end: number(s.endTimeUnixNano),
+          parent: hex(s.parentSpanId), name: s.name, kind: s.kind, flags: s.flags ?? 0, start: number(s.startTimeUnixNano),
+          end: number(s.endTimeUnixNano),
           attributes: attributes(s.attributes), status: s.status?.code ?? 0,
           events: (s.events ?? []).map((e) => ({ name: e.name, at: number(e.timeUnixNano), attributes: attributes(e.attributes) })),
         };

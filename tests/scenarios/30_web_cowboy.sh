@@ -20,6 +20,11 @@ ask_all
 ask_all --http2
 ask --http2-prior-knowledge /users/5
 ask --http2-prior-knowledge /fail
+# as somebody's trace asks, and with what is none of W3C Trace Context
+trace=0af7651916cd43dd8448eb211c80319c span=b7ad6b7169203331
+ask -X PUT -H "traceparent: 00-$trace-$span-01" /users/6
+ask --http2-prior-knowledge -X PUT -H "Traceparent: 01-$trace-$span-00-more" /users/6
+ask -X PATCH -H "traceparent: 00-$trace-$span-01-more" /users/6
 raw pipeline 50
 raw leave 3
 raw abandon 3
@@ -52,7 +57,8 @@ for streams in 5 1; do
 done
 raw left 3 -pa "$plugins"/gun-*/ebin "$plugins"/cowlib-*/ebin
 # the rules of the dispatch table name the places
-names='path ~ /^\/users\// { id = method " /users/:id" } path ~ /^\/items\/[0-9]/ { id = method " /items/:number" }
+names='path ~ /^\/users\// { id = method " /users/:id"; store[id] -= method ~ /^P/ }
+       path ~ /^\/items\/[0-9]/ { id = method " /items/:number" }
        path ~ /^\/items\/s/ { id = method " /items/:name" }
        path ~ /^\/odd\// { id = method " /odd/:what"; errors[id] += path ~ /(after|midway)$/
                             store[id] += (path ~ /(inform|work)$/) + 3 * (path ~ /(loop|sleep)$/) }
@@ -61,6 +67,13 @@ names='path ~ /^\/users\// { id = method " /users/:id" } path ~ /^\/items\/[0-9]
        path !~ /^\/(users|items|odd|rest|ws)/ { id = method " /[...]" }
        path == "/stuck" { errors[id]++ }'
 tells_seen "cowboy: what the clients saw" "$names"
+kept() { [ "$(sql "SELECT count(*) FROM slow_requests WHERE identity = '$1 /users/:id'")" = "$2" ]; }
+wait_for 20 "requests that were asked for are kept" kept PUT 2 # which is when their bucket is over
+wait_for 20 "and what was not" kept PATCH 1
+is "$(sql "SELECT identity || '|' || trace_id || '|' || parent_span_id || '|' || count(*) FROM slow_requests WHERE trace_id IS NOT NULL
+  GROUP BY identity, trace_id, parent_span_id")" "PUT /users/:id|$trace|$span|2" "which trace has asked for a request is kept with it"
+is "$(sql "SELECT group_concat(trace_flags) FROM (SELECT trace_flags FROM kept_requests WHERE trace_id IS NOT NULL
+  ORDER BY begin_ns)")" 1,0 "with its flags"
 holds_nothing
 stop_tracing
 comes_and_goes

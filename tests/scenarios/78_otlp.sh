@@ -157,6 +157,15 @@ answers take
 : >"$taken"
 before=$(sql "SELECT max(id) FROM kept_requests")
 start_tracing "$name"
+# requests that somebody's trace has asked for, and one whose header is none of W3C
+trace=0af7651916cd43dd8448eb211c80319c span=b7ad6b7169203331
+is "$(target_eval "$name@localhost" "[begin
+    Request = kprof:begin_request(fun(<<\"traceparent\">>) -> Value; (_) -> undefined end,
+      fun() -> #{method => <<\"GET\">>, path => <<\"/asked\">>, route => <<\"/asked\">>} end),
+    _ = shop_accounting:book(#{route => read}),
+    kprof:end_request(Request, fun() -> #{status => 200, named => true} end)
+  end || Value <- [<<\"00-$trace-$span-01\">>, <<\"00-$trace-$span-00\">>, <<\"00-$trace-$span\">>]].")" '[ok,ok,ok]' \
+  "somebody's trace asks"
 start_load --clients 6 --think 20 --seconds 3
 more_kept() { [ "$(sql "SELECT max(id) FROM kept_requests")" -gt "$before" ]; }
 wait_for 20 "more requests are kept" more_kept
@@ -170,6 +179,9 @@ counted_once
 is "$(sql "SELECT request_id = (SELECT max(id) FROM kept_requests) FROM otlp_state")" 1 "the killed collector's rest is sent as well"
 sqlite3 "$db" "DELETE FROM kept_requests WHERE id <= $before" # which were sent before
 same traces "after the collector's end"
+is "$(sql "SELECT group_concat(coalesce(trace_id, '-') || ' ' || coalesce(parent_span_id, '-') || ' ' || spans, ', ')
+  FROM (SELECT * FROM slow_requests WHERE identity = 'GET /asked' ORDER BY started_at)")" \
+  "$trace $span 1, $trace $span 1, - - 1" "each stands below the span that asked for it"
 
 # -- TLS -------------------------------------------------------------------------------------------------------------------
 # shellcheck disable=SC2015

@@ -99,6 +99,12 @@ static inline void script_finished(void *context, const struct request_result *r
     if (r->cut) {
         script_tell(s, " cut from %u", r->calls);
     }
+    if (trace_parent_known(&r->parent)) {
+        for (size_t i = 0; i < sizeof r->parent; i++) {
+            assert_int_equal(((const uint8_t *)&r->parent)[i], r->parent.flags);
+        }
+        script_tell(s, " asked by %u", r->parent.flags);
+    }
     for (uint32_t i = 0; i < r->count && i < 40 && !r->cut; i++) {
         const struct span *span = &r->spans[i];
         script_tell(s, i == 0 ? ": " : ", ");
@@ -301,6 +307,15 @@ static inline bool script_besides(struct script *s, const char *line) {
                                     .from = script_pid(process),
                                     .time = script_ns(ms)};
         tracker_upgraded(s->tracker, &call);
+    } else if (sscanf(line, " asked %lu %c %lf %lu", &token, &process, &ms, &serial) == 4) {
+        // by a span whose ids and flags all have that byte
+        struct tracker_call call = {.pid = script_pid(process),
+                                    .token = token,
+                                    .from = script_pid(process),
+                                    .time = script_ns(ms)};
+        struct trace_parent parent;
+        memset(&parent, (int)serial, sizeof parent);
+        tracker_asked_for(s->tracker, &call, &parent);
     } else if (sscanf(line, " leftout %c", &process) == 1) {
         tracker_left_out(s->tracker, script_pid(process));
     } else if (sscanf(line, " gap %lf %lf", &ms, &until) == 2) {

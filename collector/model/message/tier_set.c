@@ -58,6 +58,7 @@ bool tier_set_init(struct tier_set *s) {
         enum function_role role;
     } known[] = {{"kprof_mark", "request_begin", 1, ROLE_BEGIN},
                  {"kprof_mark", "web_begin", 1, ROLE_WEB_BEGIN},
+                 {"kprof_mark", "trace_parent", 1, ROLE_PARENT},
                  {"kprof_mark", "request_end", 1, ROLE_END},
                  {"kprof_mark", "says", 1, ROLE_SAYS},
                  {"erlang", "spawn", 3, ROLE_SPAWN},
@@ -124,8 +125,8 @@ enum tier_set_result tier_set_add(struct tier_set *s, struct slice module, struc
 enum tier_set_result tier_set_name_by(struct tier_set *s, struct slice module,
                                       struct slice function, uint32_t arity, uint32_t argument) {
     struct traced_function *f = find(s, module, function, arity);
-    bool marker = f && (f->role == ROLE_BEGIN || f->role == ROLE_WEB_BEGIN || f->role == ROLE_END ||
-                        f->role == ROLE_SAYS);
+    bool marker = f && (f->role == ROLE_BEGIN || f->role == ROLE_WEB_BEGIN ||
+                        f->role == ROLE_PARENT || f->role == ROLE_END || f->role == ROLE_SAYS);
     if (marker || (f && f->identity_argument != 0)) {
         return TIER_SET_DUPLICATE;
     }

@@ -87,6 +87,26 @@ struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_cal
     return ref;
 }
 
+void tracker_asked_for(struct tracker *t, const struct tracker_call *call,
+                       const struct trace_parent *parent) {
+    uint32_t index = request_find(t, call->token);
+    struct process *p = process_find(t, call->pid);
+    if (p) {
+        p->clock = call->serial > p->clock ? call->serial : p->clock;
+        p->last_event = LAST_RETURN;
+        p->returned = index;
+    }
+    if (index == MAP_NONE || request_at(t, index)->asked_for) {
+        return;
+    }
+    struct request *r = request_at(t, index);
+    struct span_record record = record_of_parent(parent);
+    r->asked_for = record_add(t, index, &record);
+    if (!r->asked_for) {
+        request_hurt(r, REASON_ROOM);
+    }
+}
+
 static void end_of_death(struct tracker *t, uint32_t index, uint64_t pid, int64_t time) {
     struct request *r = request_at(t, index);
     request_ends(t, index,

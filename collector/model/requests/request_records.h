@@ -5,7 +5,9 @@
 
 #include "base/limits.h"
 #include "base/slab.h"
+#include "base/trace_parent.h"
 #include "model/message/tier_set.h"
+#include "model/requests/request_tree.h"
 
 enum {
     CHUNK_SPANS = 7,
@@ -16,12 +18,15 @@ enum {
 };
 
 // Spans and spawns of a request, for each span what it lost to garbage collection and scheduling,
-// a token, and a message that brought it; and what fills the last chunk.
+// a token, and a message that brought it; its parent, and what fills the last chunk.
 enum { RECORDS = 4 * LIMIT_SPANS_PER_REQUEST + LIMIT_SPAWNS_PER_REQUEST + CHUNK_SPANS };
 
 // Records among a request's spans that are none; they stand in the tier's place.
 enum {
-    RECORD_NONE = TIER_NONE - 6, // nothing: it fills a chunk
+    RECORD_NONE = TIER_NONE - 7, // nothing: it fills a chunk
+    // the span outside that asked for the request: its trace's id is in start and end, its own in
+    // pid, its flags in from (trace_parent.h)
+    RECORD_PARENT = TIER_NONE - 6,
     // a message that brought the span `parent` to its process, if only by way of others: sent at
     // start and taken at end, by a process that had run at pid, an int64_t (struct hop); the last
     // one first. Open: none has, since the span before there
@@ -49,6 +54,23 @@ struct span_record {
     bool error : 1;
     bool blind : 1; // no return value: how it ended is not known unless error says so
 };
+
+// A RECORD_PARENT, and what it says.
+static inline struct span_record record_of_parent(const struct trace_parent *parent) {
+    struct span_record record = {.from = parent->flags, .parent = SPAN_NONE, .tier = RECORD_PARENT};
+    memcpy(&record.start, parent->trace_id, sizeof record.start);
+    memcpy(&record.end, parent->trace_id + sizeof record.start, sizeof record.end);
+    memcpy(&record.pid, parent->span_id, sizeof record.pid);
+    return record;
+}
+
+static inline struct trace_parent record_parent(const struct span_record *record) {
+    struct trace_parent parent = {.flags = (uint8_t)record->from};
+    memcpy(parent.trace_id, &record->start, sizeof record->start);
+    memcpy(parent.trace_id + sizeof record->start, &record->end, sizeof record->end);
+    memcpy(parent.span_id, &record->pid, sizeof record->pid);
+    return parent;
+}
 
 struct chunk {
     uint32_t next; // SLAB_NONE: the last
@@ -124,7 +146,8 @@ struct request {
     bool unasked : 1;   // and from such ones that nobody was known to have asked
     // and ahead of their senders' messages, when no label was known to be lent yet
     bool unsure : 1;
-    bool perhaps : 1; // nobody could tell its calls from others' if labels are lent
+    bool perhaps : 1;   // nobody could tell its calls from others' if labels are lent
+    bool asked_for : 1; // it has a RECORD_PARENT
     // enum incomplete_reason: the first thing that happened to it, REASON_NONE: nothing
     uint8_t damage : 4;
 };

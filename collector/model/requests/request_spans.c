@@ -111,6 +111,7 @@ struct spreading {
     uint32_t span_count;
     uint32_t spawn_count;
     uint32_t wait_count;
+    struct trace_parent parent;
 };
 
 static uint32_t place_of(const struct spreading *s, uint32_t record) {
@@ -143,6 +144,8 @@ static void spread_mixed(void *context, uint32_t i, const struct span_record *re
         span->off_cpu += record->end;
     } else if (record->tier == RECORD_WAIT) {
         spread_wait(s, record);
+    } else if (record->tier == RECORD_PARENT) {
+        s->parent = record_parent(record);
     } else if (record->tier == RECORD_SPAWN) {
         if (record->from != 0) {
             s->spawns[s->spawn_count++] = (struct spawn){record->start, record->pid, record->from,
@@ -284,6 +287,7 @@ void request_judge(struct tracker *t, struct request *r, enum request_fate fate,
     struct spreading spread_out = spread(t, r);
     bool good = fate == REQUEST_COMPLETE && whole(t, r, request_tree_spans(tree));
     result->error = r->error;
+    result->parent = spread_out.parent;
     result->calls = r->spans + r->beyond;
     result->cut = good && r->cut;
     result->fate = good && !r->cut           ? REQUEST_COMPLETE

@@ -219,6 +219,7 @@ bool keep_offer(struct keep *k, const struct account *a, const struct request_re
                                          .duration = place.duration,
                                          .uncovered = result->times.uncovered,
                                          .parallel = result->times.parallel,
+                                         .parent = result->parent,
                                          .spans = result->calls,
                                          .count = copy_spans(k, result)};
     if (!stats_keep(a->stats, &request, k->spans)) {

@@ -16,6 +16,7 @@ enum function_role {
     ROLE_TIER,      // its calls are spans
     ROLE_BEGIN,     // the shim's marker kprof_mark:request_begin/1
     ROLE_WEB_BEGIN, // and web_begin/1, of a request that ends in its process
+    ROLE_PARENT,    // and trace_parent/1: which span outside has asked for one
     ROLE_END,       // and request_end/1
     ROLE_SAYS,      // and says/1: what a process says itself that it works for
     ROLE_UPGRADE,   // begins to serve what an entry's request has made a websocket

@@ -19,7 +19,7 @@
 // One thread at a time, for all trackers that share a pool.
 #pragma once
 
-#include "base/bytes.h"
+#include "base/trace_parent.h"
 #include "model/requests/request_tree.h"
 
 // Memory for the open requests of all nodes, capped by limits.h.
@@ -76,10 +76,11 @@ struct request_result {
     struct tree_times times;  // of complete and cut requests
     const struct span *spans; // of complete and cut requests, as request_tree_build leaves them
     uint32_t count;
-    uint32_t calls; // spans that it had; more than count when it was cut
-    bool remote;    // a part of a request of another node,
-    uint16_t maker; // of this one, by directory id
-    uint64_t label; // in a stream of our shim: of the token; else 0
+    uint32_t calls;             // spans that it had; more than count when it was cut
+    bool remote;                // a part of a request of another node,
+    uint16_t maker;             // of this one, by directory id
+    uint64_t label;             // in a stream of our shim: of the token; else 0
+    struct trace_parent parent; // the span outside that asked for it, as far as it is known
 };
 
 // Names a request while it is in work; stale refs are noticed.
@@ -215,6 +216,11 @@ void tracker_left_out(struct tracker *t, uint64_t pid);
 struct request_ref tracker_begin(struct tracker *t, const struct tracker_call *call);
 // The same of a request that ends in the process that begins it, at the latest when that is dead.
 struct request_ref tracker_web_begin(struct tracker *t, const struct tracker_call *call);
+// A span of somebody's trace has asked for the request of the call's token. The first one stays. It
+// takes the place of a span; where there is no room, the request is incomplete. Where there is no
+// such request it says nothing.
+void tracker_asked_for(struct tracker *t, const struct tracker_call *call,
+                       const struct trace_parent *parent);
 // What a process says itself goes before everything else, but for a request that it begins later.
 enum tracker_word {
     // it works for the request of the call's token, until a message brings it another one's

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/slab.h"
+#include "base/trace_parent.h"
 #include "model/directory/directory.h"
 #include "model/stats/histogram.h"
 
@@ -225,6 +226,7 @@ struct kept_request {
     uint32_t spans;              // that it had; of them
     uint32_t count;              // are kept, the first by start
     uint32_t first;              // where they begin in stats_kept_spans
+    struct trace_parent parent;  // the span outside that asked for it, as far as it is known
 };
 
 struct stats; // opaque

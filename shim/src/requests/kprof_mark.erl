@@ -8,7 +8,7 @@
 -type changed() :: {token_changed, kprof:label()}.
 -type word() :: within | from_now | no_more.
 
--export([request_begin/1, web_begin/1, request_end/1, says/1, patterns/1]).
+-export([request_begin/1, web_begin/1, trace_parent/1, request_end/1, says/1, patterns/1]).
 -export_type([word/0]).
 
 %% @doc A request begins under the token that the process has just been given.
@@ -20,6 +20,12 @@ request_begin(_Identity) ->
 %% ends it, too, in an error. The identity is for one that nothing else names.
 -spec web_begin(kprof:identity()) -> ok.
 web_begin(_Identity) ->
+    ok.
+
+%% @doc The request of the process' token was asked for by a span of somebody's trace: as
+%% {@link kprof_trace_parent:read/1} has it.
+-spec trace_parent(kprof_trace_parent:parent()) -> ok.
+trace_parent(_Parent) ->
     ok.
 
 %% @doc The request of the process' token ends. `token_lost': its process was without the token for
@@ -51,6 +57,7 @@ patterns(Flags) ->
     [
         {{?MODULE, request_begin, 1}, Begins},
         {{?MODULE, web_begin, 1}, Begins},
+        {{?MODULE, trace_parent, 1}, Spec([])},
         {{?MODULE, says, 1}, Spec([])},
         {{?MODULE, request_end, 1}, Spec([{trace, Flags, []} || Flags =/= []])}
     ].

@@ -121,14 +121,15 @@ run(Slots, OneIn, Identity, What, Args) ->
 %% is traced fully, whatever the sampler does; it has none inside of an entry's call. `Ask(forced)'
 %% tells whether the request is to be traced although the sampler leaves it out, and is asked only
 %% then; `Ask(name)' what it is called, before its time
-%% begins: of one that is traced, and of each one while identities have weights. Gives the label, 0
-%% when the request was left out, or `off' when there is nothing to end: inside a request that this
-%% process has marked, or under a foreign token.
+%% begins: of one that is traced, and of each one while identities have weights; `Ask(parent)' what
+%% has asked for one that is traced. Gives the label, 0 when the request was left out, or `off' when
+%% there is nothing to end: inside a request that this process has marked, or under a foreign token.
 -spec begin_web(
     kprof_slots:slots(),
     pos_integer(),
     fun((forced | {full, kprof_slots:label() | none}) -> boolean())
     | fun((name) -> kprof:identity())
+    | fun((parent) -> kprof_trace_parent:parent() | undefined)
 ) ->
     kprof_slots:label() | 0 | off.
 begin_web(Slots, OneIn, Ask) ->
@@ -161,8 +162,8 @@ draw_web(Slots, OneIn, Ask, Now) ->
         current when ?BY_ENTRY(Before) ->
             %% the entry has drawn already
             _ = Ask({full, none}),
-            begun(
-                Slots, kprof_slots:next(Slots), Ask(name), Now, {inside, seq_trace:get_token()}
+            begun_web(
+                Slots, kprof_slots:next(Slots), Ask(name), Now, {inside, seq_trace:get_token()}, Ask
             );
         _ ->
             N = kprof_slots:next(Slots),
@@ -177,7 +178,7 @@ draw_web(Slots, OneIn, Ask, Now) ->
                     Ask(forced)
             of
                 true ->
-                    begun(
+                    begun_web(
                         Slots,
                         N,
                         case Name of
@@ -185,7 +186,8 @@ draw_web(Slots, OneIn, Ask, Now) ->
                             _ -> Name
                         end,
                         Now,
-                        web
+                        web,
+                        Ask
                     );
                 false ->
                     left_out(Slots, Now, Before, web)
@@ -280,6 +282,13 @@ begun(Slots, N, Identity, Now, Kind) ->
         own -> kprof_mark:request_begin(identity(Identity));
         _ -> kprof_mark:web_begin(identity(Identity))
     end,
+    Label.
+
+%% Its parent is looked for before its time begins.
+begun_web(Slots, N, Identity, Now, Kind, Ask) ->
+    Parent = Ask(parent),
+    Label = begun(Slots, N, Identity, Now, Kind),
+    _ = Parent =:= undefined orelse kprof_mark:trace_parent(Parent),
     Label.
 
 label(Slots, N) ->

@@ -40,8 +40,8 @@
 %% See `kprof_web:facts()'.
 
 %% @doc Begins a request in this process. `Header' looks up a header by its name in lower case; it
-%% is asked only when one may force a sample. `Facts' tells what is known of the request already; it
-%% is called only when the request is traced.
+%% is asked only when one may force a sample, and when the request is traced. `Facts' tells what is
+%% known of the request already; it is called only when the request is traced.
 -spec begin_request(header_fun(), fun(() -> facts())) -> request().
 begin_request(Header, Facts) ->
     case erlang:function_exported(kprof, begin_request, 2) of

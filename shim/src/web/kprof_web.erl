@@ -60,8 +60,9 @@
 ]).
 
 %% @doc Begins a request. `Header' looks up a header of it by its name in lower case; it is asked
-%% only when a header may force a sample. `Facts' is asked only when the request is traced. What it
-%% tells is the name of a request whose end tells none, as its process was killed, say.
+%% only when a header may force a sample, and, when the request is traced, for its `traceparent'.
+%% `Facts' is asked only when the request is traced. What it tells is the name of a request whose
+%% end tells none, as its process was killed, say.
 -spec begin_request(kprof_slots:slots(), pos_integer(), fun((binary()) -> text() | undefined), fun(
     () -> facts()
 )) ->
@@ -77,6 +78,12 @@ begin_request(Slots, OneIn, Header, Facts) ->
         (name) ->
             try
                 identity(Facts())
+            catch
+                _:_ -> undefined
+            end;
+        (parent) ->
+            try
+                kprof_trace_parent:read(Header(<<"traceparent">>))
             catch
                 _:_ -> undefined
             end

@@ -38,7 +38,8 @@ struct seen_span {
         outcome[TEXT];
     uint64_t start, end;
     double self_us;
-    int status, events;
+    int status, events, kind;
+    uint32_t flags;
     uint64_t event_at;
     double wait_us;
 };
@@ -96,6 +97,8 @@ static void see_span(const Otlp__Span *s, const Otlp__Resource *of) {
     to->self_us = value_of(s->attributes, s->n_attributes, "kprof.self_us")->double_value;
     to->status = s->status ? (int)s->status->code : 0;
     to->events = (int)s->n_events;
+    to->kind = (int)s->kind;
+    to->flags = s->flags;
     if (s->n_events > 0) {
         const Otlp__Event *e = s->events[0];
         assert_string_equal(e->name, "waiting");
@@ -434,6 +437,48 @@ static void parts_are_one_trace(void **state) {
     // sha256sum of "kprof request shop@host 4711"
     assert_string_equal(own->trace, "f5e17d9b90cc4e3ba70193532b1b17d2");
     assert_string_equal(own->id, "69c3b78d0cec13dc");
+}
+
+// What a span outside has asked for is below that, in its trace, and so is a part elsewhere.
+static void asked_for_from_outside(void **state) {
+    (void)state;
+    start();
+    struct stats *batch = stats_new();
+    struct kept_request r = fixture_request(long_ago(), "create", KEPT_OVER, 7000, 1);
+    r.label = 4711;
+    memset(r.parent.trace_id, 0xab, TRACE_ID_BYTES);
+    memset(r.parent.span_id, 0xcd, SPAN_ID_BYTES);
+    r.parent.flags = 1;
+    fixture_keep(batch, &r);
+    r = fixture_request(long_ago(), "_remote", KEPT_OVER, 600, 0);
+    r.label = 4711;
+    r.node = directory_node(&fixture_names, slice_text("far@host"));
+    r.maker = directory_node(&fixture_names, slice_text("shop@host"));
+    r.remote = true;
+    fixture_keep(batch, &r);
+    r = fixture_request(long_ago(), "alone", KEPT_OVER, 600, 0);
+    r.label = 4712;
+    fixture_keep(batch, &r);
+    write_batch(batch);
+    AWAIT(seen_spans() == 4);
+    const struct seen_span *own = span_named("create"), *part = span_named("_remote"),
+                           *call = span_named("http"), *alone = span_named("alone");
+    assert_string_equal(own->trace, "abababababababababababababababab");
+    assert_string_equal(own->parent, "cdcdcdcdcdcdcdcd");
+    assert_string_equal(own->id, "69c3b78d0cec13dc"); // as without it
+    assert_int_equal(own->flags, 0x301);              // sampled; its parent is elsewhere
+    assert_int_equal(own->kind, OTLP__SPAN_KIND__SPAN_KIND_SERVER);
+    assert_string_equal(call->trace, own->trace);
+    assert_string_equal(call->parent, own->id);
+    assert_int_equal(call->flags, 0x101); // its parent is here
+    assert_int_equal(call->kind, OTLP__SPAN_KIND__SPAN_KIND_INTERNAL);
+    assert_string_equal(part->trace, own->trace);
+    assert_string_equal(part->parent, own->id);
+    assert_int_equal(part->kind, OTLP__SPAN_KIND__SPAN_KIND_INTERNAL);
+    assert_int_equal(part->flags, 0x301);
+    assert_string_not_equal(alone->trace, own->trace);
+    assert_string_equal(alone->parent, "");
+    assert_int_equal(alone->flags, 0);
 }
 
 static void away_and_back(void **state) {
@@ -884,6 +929,7 @@ int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {CASE(a_request_as_a_trace),
                                        CASE(parts_are_one_trace),
+                                       CASE(asked_for_from_outside),
                                        CASE(away_and_back),
                                        CASE(what_is_refused_stops_no_other),
                                        CASE(what_is_all_refused_waits),

@@ -959,6 +959,71 @@ static void named_at_the_begin(void **state) {
     assert_int_equal(pipeline_directory(p)->identities.count, IDENTITIES_FIXED + 2);
 }
 
+static void asked_for(uint32_t label, uint8_t tag, uint32_t len, const uint8_t *bytes, size_t there,
+                      int64_t time) {
+    size_t at = frame_begin();
+    put_head(6, "trace_ts", 1);
+    put_atom("call");
+    put_function("kprof_mark", "trace_parent", 1);
+    put_tuple(2);
+    put_token(label, 1);
+    put_u8(tag);
+    put_u32(len);
+    buffer_append(&out, bytes, there);
+    put_big(time);
+    frame_end(at);
+}
+
+// The span outside that has asked for a request is kept with it; what is none is nothing, and a
+// term that is cut off is an error of the stream.
+static void asked_for_from_outside(void **state) {
+    (void)state;
+    uint8_t good[TRACE_PARENT_BYTES + 1], no_trace[TRACE_PARENT_BYTES], no_span[TRACE_PARENT_BYTES];
+    for (size_t i = 0; i < sizeof good; i++) {
+        good[i] = (uint8_t)(i + 1);
+    }
+    memcpy(no_trace, good, sizeof no_trace);
+    memset(no_trace, 0, TRACE_ID_BYTES);
+    memcpy(no_span, good, sizeof no_span);
+    memset(no_span + TRACE_ID_BYTES, 0, SPAN_ID_BYTES);
+    const struct {
+        const uint8_t *bytes;
+        uint8_t tag, len;
+    } marks[] = {{good, TERM_BINARY, 25}, {good, TERM_BINARY, 24},     {good, TERM_BINARY, 26},
+                 {good, TERM_BINARY, 0},  {no_trace, TERM_BINARY, 25}, {no_span, TERM_BINARY, 25}};
+    begin(false, true);
+    for (uint32_t i = 0; i < 6; i++) {
+        int64_t time = (int64_t)i * 100 * MS;
+        frame_mark("web_begin", 1, i + 1, "GET /a", time);
+        asked_for(i + 1, marks[i].tag, marks[i].len, marks[i].bytes, marks[i].len, time);
+        web_end(i + 1, "ok", "kept", "undefined", time + (10 - i) * MS);
+    }
+    frame_mark("web_begin", 1, 7, "GET /b", 700 * MS);
+    frame_mark("trace_parent", 1, 7, "no_binary", 700 * MS);
+    asked_for(8, TERM_BINARY, 25, good, 25, 700 * MS); // of no request
+    web_end(7, "ok", "kept", "undefined", 701 * MS);
+    assert_int_equal(feed(), -1);
+    end(true);
+    assert_int_equal(pipeline_totals(n).decode_errors, 0);
+    assert_int_equal(ledger_sum(p).requests_complete, 7);
+    const struct stats *s = pipeline_stats(p);
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < stats_kept(s); i++) {
+        const struct kept_request *r = stats_kept_at(s, i);
+        known += trace_parent_known(&r->parent);
+        if (r->duration == 10 * MS) {
+            assert_memory_equal(&r->parent, good, TRACE_PARENT_BYTES);
+        }
+    }
+    assert_true(stats_kept(s) >= 4);
+    assert_int_equal(known, 1);
+    begin(false, true);
+    asked_for(9, TERM_BINARY, 1000, good, 25, 0);
+    feed();
+    end(false);
+    assert_int_equal(pipeline_totals(n).decode_errors, 1);
+}
+
 // A call without arguments where one is the identity, and an end marker that says nothing: no name,
 // and nothing is read. (With clang's sanitizer: no cursor is made of nothing.)
 static void nothing_to_name_by(void **state) {
@@ -1383,6 +1448,7 @@ int main(void) {
         UNIT(clocks_beyond_all),
         UNIT(node_clock_set),
         UNIT(named_at_the_begin),
+        UNIT(asked_for_from_outside),
         UNIT(room_for_begun_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -588,6 +588,51 @@ static void begun_names(void **state) {
     script_free(s);
 }
 
+// Which span outside has asked for a request: told behind its begin, or late, or by another
+// process; the first word counts, and none for what is no request.
+static void asked_for(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "web 1 A 0; asked 1 A 0 171; asked 1 A 0 9; call 1 A a 1; ret A a 2;"
+                  "call 1 B b 1 A; ret B b 3; end 1 A 4; now 1005");
+    script_expect(s, "complete 0..4 self 2 asked by 171: Aa 1..2 self 0, >Bb 1..3 self 2;");
+    script_run(s, "asked 1 A 1006 7; asked 2 A 1006 8; now 3000"); // over; none
+    script_expect(s, "");
+    script_run(s, "call 3 B a 4000 A; asked 3 B 4000 12; web 3 A 3999; ret B a 4001; end 3 A 4002;"
+                  "asked 3 A 4003 13; web 4 A 4010; end 4 A 4011; asked 4 A 4012 255; now 6000");
+    script_expect(s, "complete 3999..4002 self 1 asked by 12: Ba 4000..4001 self 1 wait 1;"
+                     "complete 4010..4011 self 1 asked by 255;");
+    // in an entry's call it is the entry's, whatever its own token
+    script_run(
+        s,
+        "enter 5 A a 7000; web 6 A 7001; asked 6 A 7001 3; end 6 A 7002; ret A a 7003; now 9000");
+    script_expect(s, "complete 7000..7003 self 0 asked by 3: Aa 7000..7003 self 3;");
+    // a return_to of the marker itself ends no call
+    script_run(s,
+               "web 7 A 10000; none 7 A a x 10001; asked 7 A 10002 4; to A m 10002; to A x 10003;"
+               "end 7 A 10004; now 12000");
+    script_expect(s, "complete 10000..10004 self 2 asked by 4: Aa 10001..10003 self 2 unknown;");
+    script_free(s);
+}
+
+// It takes the place of a span: past the cap of those the request is incomplete, not another one's.
+static void asked_for_without_room(void **state) {
+    (void)state;
+    struct script *s = script_new(true, 0);
+    script_run(s, "web 1 A 0; web 2 B 0");
+    for (uint32_t i = 0; i < 7 * LIMIT_SPAN_CHUNKS; i++) {
+        struct tracker_call call = {
+            .pid = 3, .token = 100 + i / 7000, .from = 3, .time = 0, .tier = 1};
+        tracker_call(s->tracker, &call);
+        tracker_return(s->tracker, 3, 1, false, 0);
+    }
+    script_run(s, "asked 1 A 0 5; end 1 A 1; end 2 B 1; now 1002");
+    assert_int_equal(s->finished[REQUEST_COMPLETE], 1);
+    assert_int_equal(s->reasons[REASON_ROOM], 1);
+    assert_null(strstr(s->told, "asked"));
+    script_free(s);
+}
+
 static void answers(void **state) {
     (void)state;
     struct script *s = script_new(true, 0);
@@ -1027,6 +1072,8 @@ int main(void) {
         cmocka_unit_test(markers_are_noticed),
         cmocka_unit_test(names),
         cmocka_unit_test(begun_names),
+        cmocka_unit_test(asked_for),
+        cmocka_unit_test(asked_for_without_room),
         cmocka_unit_test(answers),
         cmocka_unit_test(loop),
         cmocka_unit_test(depth),

@@ -40,6 +40,11 @@ static void roles(void **state) {
     assert_true(tier_set_init(&s));
     assert_int_equal(find(&s, "kprof_mark", "request_begin", 1, false)->role, ROLE_BEGIN);
     assert_int_equal(find(&s, "kprof_mark", "web_begin", 1, false)->role, ROLE_WEB_BEGIN);
+    assert_int_equal(find(&s, "kprof_mark", "trace_parent", 1, false)->role, ROLE_PARENT);
+    assert_int_equal(add(&s, "kprof_mark", "trace_parent", 1, 9), TIER_SET_DUPLICATE);
+    assert_int_equal(
+        tier_set_name_by(&s, slice_text("kprof_mark"), slice_text("trace_parent"), 1, 1),
+        TIER_SET_DUPLICATE);
     assert_int_equal(find(&s, "kprof_mark", "request_end", 1, true)->role, ROLE_END);
     assert_int_equal(find(&s, "kprof_mark", "says", 1, true)->role, ROLE_SAYS);
     assert_null(find(&s, "kprof_mark", "request_end", 2, false));

@@ -210,7 +210,7 @@ static void test_views_have_the_promised_columns(void **state) {
     expect_columns(
         "slow_requests",
         "id,node,identity,started_at,duration_us,outcome,reason,complete,spans,kept_spans,remote,origin,label,"
-        "uncovered_us,parallel_us");
+        "uncovered_us,parallel_us,trace_id,parent_span_id");
     expect_columns(
         "slow_spans",
         "request_id,span,parent,pid,name,start_us,duration_us,self_us,wait_us,gc_us,off_cpu_us,"

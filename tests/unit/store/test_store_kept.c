@@ -67,11 +67,21 @@ static void test_a_request_to_the_digit(void **state) {
     r.begin = (int64_t)NOON * 1000000000 + 7654321;
     r.count = 5;
     r.error = r.cut = true;
+    for (size_t i = 0; i < TRACE_PARENT_BYTES; i++) {
+        ((uint8_t *)&r.parent)[i] = (uint8_t)(0xa0 + i);
+    }
     assert_true(stats_keep(batch, &r, spans));
+    struct kept_request other = fixture_request(NOON, "other", KEPT_FAILED, 1, 0);
+    assert_true(stats_keep(batch, &other, spans));
     fixture_write(batch);
+    fixture_expect("SELECT trace_id || '|' || parent_span_id FROM slow_requests WHERE id = 1",
+                   "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf|b0b1b2b3b4b5b6b7");
+    fixture_expect("SELECT trace_flags FROM kept_requests WHERE id = 1", "184"); // 0xb8
+    fixture_expect(
+        "SELECT trace_id IS NULL AND parent_span_id IS NULL FROM slow_requests WHERE id = 2", "1");
     fixture_expect(
         "SELECT id || '|' || node || '|' || identity || '|' || started_at || '|' || duration_us || '|' || outcome || "
-        "'|' || reason || '|' || complete || '|' || spans || '|' || kept_spans FROM slow_requests",
+        "'|' || reason || '|' || complete || '|' || spans || '|' || kept_spans FROM slow_requests WHERE id = 1",
         "1|shop@host|create|2025-11-20T12:00:00.007654Z|1234.567|error|failed|0|900|5");
     fixture_expect(
         "SELECT group_concat(request_id || '|' || span || '|' || ifnull(parent, '-') || '|' || pid || '|' || name || '|' || start_us "
