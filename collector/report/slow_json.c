@@ -14,6 +14,11 @@ static void key_bool(struct json *j, const char *key, bool value) {
     json_bool(j, value);
 }
 
+static void key_known(struct json *j, const char *key, const char *text) {
+    json_key(j, key);
+    text ? json_text(j, text) : json_null(j);
+}
+
 static void request_json(struct json *j, const struct slow_request *r) {
     char started[TEXT_TIME_BYTES];
     json_open(j, '{');
@@ -28,8 +33,9 @@ static void request_json(struct json *j, const struct slow_request *r) {
     json_key_int(j, "spans", r->spans);
     json_key_int(j, "kept_spans", r->kept);
     key_bool(j, "remote", r->origin != NULL);
-    json_key(j, "origin");
-    r->origin ? json_text(j, r->origin) : json_null(j);
+    key_known(j, "origin", r->origin);
+    key_known(j, "trace_id", r->trace_id);
+    key_known(j, "parent_span_id", r->parent_span_id);
     json_close(j, '}');
 }
 

@@ -81,7 +81,8 @@ static const struct change_column requests[] = {
     {"kept_spans", CHANGE_SMALL, "s.kept_spans"},
     {"origin", CHANGE_NAME, "coalesce(m.name, '')"},
     {"label", CHANGE_OPTIONAL, "s.label"},
-    SPLIT_OF(uncovered) SPLIT_OF(parallel)};
+    SPLIT_OF(uncovered) SPLIT_OF(parallel){"trace_id", CHANGE_TEXT, "coalesce(s.trace_id, '')"},
+    {"parent_span_id", CHANGE_TEXT, "coalesce(s.parent_span_id, '')"}};
 
 static const struct change_column spans[] = {
     {"bucket_start", CHANGE_TIME, "r.bucket_start"},

@@ -61,6 +61,8 @@ static const struct column {
     {"outcome", "error", "?%d <> 'ok'", CHANGE_REQUESTS, NONE},
     {"complete", "cut", "?%d = 0", CHANGE_REQUESTS, NONE},
     {"origin", "maker_id", NULL, CHANGE_REQUESTS, NODE},
+    {"trace_id", "trace_id", "nullif(?%d, '')", CHANGE_REQUESTS, NONE},
+    {"parent_span_id", "parent_span_id", "nullif(?%d, '')", CHANGE_REQUESTS, NONE},
     {"tier_place", NULL, NULL, NONE, NONE}, // rows come in that order
     // rows of several nodes together: their number keeps each one's key its own
     {"node", "node_id", NULL, NONE, NONE},

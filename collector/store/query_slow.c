@@ -27,6 +27,13 @@ static const char *keep_text(void **texts, sqlite3_stmt *from, int column) {
     return text->bytes;
 }
 
+// The same, but *out is NULL where the column is. False without memory.
+static bool keep_known(void **texts, sqlite3_stmt *from, int column, const char **out) {
+    bool known = sqlite3_column_type(from, column) != SQLITE_NULL;
+    *out = known ? keep_text(texts, from, column) : NULL;
+    return *out || !known;
+}
+
 static void free_texts(void *texts) {
     for (struct text *t = texts; t;) {
         struct text *before = t->before;
@@ -46,7 +53,8 @@ static void *room_for_one(void *records, uint32_t count, size_t size) {
 
 #define REQUESTS                                                                                   \
     "SELECT r.id, n.name, i.name, reason, error, cut, begin_ns, duration_ns, spans, kept_spans, "  \
-    "m.name FROM kept_requests AS r JOIN node_names AS n ON n.id = r.node_id "                     \
+    "m.name, trace_id, parent_span_id "                                                            \
+    "FROM kept_requests AS r JOIN node_names AS n ON n.id = r.node_id "                            \
     "JOIN identity_names AS i ON i.id = r.identity_id "                                            \
     "LEFT JOIN node_names AS m ON m.id = r.maker_id "
 
@@ -66,9 +74,10 @@ static bool read_request(struct store *s, sqlite3_stmt *from, void **texts,
                                  .duration_ns = sqlite3_column_int64(from, 7),
                                  .spans = (uint32_t)sqlite3_column_int64(from, 8),
                                  .kept = (uint32_t)sqlite3_column_int64(from, 9)};
-    bool part = sqlite3_column_type(from, 10) != SQLITE_NULL;
-    out->origin = part ? keep_text(texts, from, 10) : NULL;
-    return (out->node && out->identity && (out->origin || !part)) || query_no_memory(s);
+    bool ok = out->node && out->identity && keep_known(texts, from, 10, &out->origin) &&
+              keep_known(texts, from, 11, &out->trace_id) &&
+              keep_known(texts, from, 12, &out->parent_span_id);
+    return ok || query_no_memory(s);
 }
 
 static bool add_request(struct store *s, sqlite3_stmt *from, struct slow_list *list) {

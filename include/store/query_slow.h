@@ -25,6 +25,8 @@ struct slow_request {
     uint32_t spans;     // that it had
     uint32_t kept;      // of them
     const char *origin; // the node whose request it is a part of; NULL: its own node's
+    // of the trace that asked for it, and the span in that, in hexadecimal digits; NULL: not known
+    const char *trace_id, *parent_span_id;
 };
 
 // What another node did for the same request, or the request that this is a part of, when that was

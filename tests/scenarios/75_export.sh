@@ -50,7 +50,7 @@ here() { # here TABLE: its rows, tab separated
     tier_costs) echo "SELECT s.bucket_start, s.resolution_s, n.name, t.name, s.messages, s.bytes, s.calls, s.stale_calls
       FROM cost_rows AS s $names $tiers" ;;
     slow_requests) echo "SELECT s.bucket_start, n.name, i.name, s.id, s.begin_ns, s.duration_ns, s.spans, s.kept_spans, s.label,
-      s.uncovered_ns, s.parallel_ns FROM kept_requests AS s $names $identities" ;;
+      s.uncovered_ns, s.parallel_ns, coalesce(s.trace_id, ''), coalesce(s.parent_span_id, '') FROM kept_requests AS s $names $identities" ;;
     slow_spans) echo "SELECT r.bucket_start, s.request_id, s.span, s.parent, s.pid, t.name, s.start_ns, s.duration_ns, s.self_ns, s.wait_ns,
       s.waiting_ns, s.async, s.caller, s.measured, s.run_queue_ns FROM kept_spans AS s
       JOIN kept_requests AS r ON r.id = s.request_id $tiers" ;;
@@ -65,7 +65,7 @@ there() { # there TABLE: the same columns, as the engine has them
     ledger) echo "toUInt32(bucket_start), resolution_s, node, ${ledger_columns//s./}" ;;
     tier_costs) echo "toUInt32(bucket_start), resolution_s, node, tier, messages, bytes, calls, stale_calls" ;;
     slow_requests) echo "toUInt32(bucket_start), node, identity, id, begin_ns, duration_ns, spans, kept_spans, toInt64(label),
-      uncovered_ns, parallel_ns" ;;
+      uncovered_ns, parallel_ns, trace_id, parent_span_id" ;;
     slow_spans) echo "toUInt32(bucket_start), request_id, span, parent, pid, name, start_ns, duration_ns, self_ns, wait_ns, waiting_ns,
       async, caller, measured, run_queue_ns" ;;
   esac
@@ -257,14 +257,17 @@ has "$scratch/none" 'kprof report: 127\.0\.0\.1:.*[Pp]assword' "and so is a pass
 now=$(date +%s)
 for part in 1 2; do
   engine "INSERT INTO kprof.slow_requests (bucket_start, node, identity, id, reason, begin_ns, duration_ns, outcome, complete, spans,
-    kept_spans, origin, label, uncovered_ns, parallel_ns, collector, database_id, revision)
+    kept_spans, origin, label, uncovered_ns, parallel_ns, trace_id, parent_span_id, collector, database_id, revision)
     SELECT toDateTime($now), 'n$part@host', 'far', 90000$part, 'over', ${now}000000000 + $part, 5000000, 'ok', 1, 0,
-    0, if($part = 2, 'n1@host', ''), 18446744073709551615, 0, 0, 'it\\'s one',
+    0, if($part = 2, 'n1@host', ''), 18446744073709551615, 0, 0, if($part = 1, '0af7651916cd43dd8448eb211c80319c', ''),
+    if($part = 1, 'b7ad6b7169203331', ''), 'it\\'s one',
     $(sql "SELECT database_id FROM export_state"), 1"
 done
 from=(--from "$target" --from-password-file "$password_file")
 "$kprof" slow 900001 "${from[@]}" >"$scratch/parts"
 has "$scratch/parts" 'Its part on n2@host: 5.0 ms, begun 1 ns later, kprof slow 900002' "a request's part on another node is found"
+has "$scratch/parts" "^ Asked for in trace 0af7651916cd43dd8448eb211c80319c by span b7ad6b7169203331\\.$" \
+  "and the trace that has asked for it"
 "$kprof" slow 900002 "${from[@]}" >"$scratch/parts"
 has "$scratch/parts" 'The request itself on n1@host: 5.0 ms' "and the other way round"
 

@@ -43,6 +43,13 @@ static void header(const struct slow_spans *of, const struct waterfall_style *st
         buffer_text(out, r->origin);
         buffer_text(out, ".\n");
     }
+    if (r->trace_id) {
+        buffer_text(out, " Asked for in trace ");
+        buffer_text(out, r->trace_id);
+        buffer_text(out, " by span ");
+        buffer_text(out, r->parent_span_id ? r->parent_span_id : "?");
+        buffer_text(out, ".\n");
+    }
     for (uint32_t i = 0; i < of->part_count; i++) {
         part_line(&of->parts[i], r->started_ns, out);
     }

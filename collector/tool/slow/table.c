@@ -11,10 +11,11 @@
 enum { CELL_BYTES = 256, GAP = 3 };
 
 static void clean_request(struct slow_request *r) {
-    text_clean((char *)r->node);
-    text_clean((char *)r->identity);
-    if (r->origin) {
-        text_clean((char *)r->origin);
+    const char *texts[] = {r->node, r->identity, r->origin, r->trace_id, r->parent_span_id};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (texts[i]) {
+            text_clean((char *)texts[i]);
+        }
     }
 }
 

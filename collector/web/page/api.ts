@@ -40,6 +40,7 @@ export type Series = {
 export type Request = {
   id: number; node: string; identity: string; started_at: string; duration_us: number; outcome: string; reason: string;
   complete: boolean; spans: number; kept_spans: number; remote: boolean; origin: string | null;
+  trace_id: string | null; parent_span_id: string | null; // of who has asked for it
 };
 export type Span = {
   span: number; parent: number | null; node: string; pid: string; name: string; start_us: number; duration_us: number; self_us: number;

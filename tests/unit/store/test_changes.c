@@ -348,7 +348,7 @@ static void rows_are_read(void **state) {
     expect_rows(CHANGE_REQUESTS, &kept,
                 "bucket_start=1763640000 node=shop@host identity=create id=1 reason=over "
                 "begin_ns=1763640000000000000 duration_ns=5000 outcome=ok complete=1 spans=2 "
-                "kept_spans=2 origin= label=- \n");
+                "kept_spans=2 origin= label=- trace_id= parent_span_id= \n");
     expect_rows(CHANGE_SPANS, &kept,
                 "bucket_start=1763640000 node=shop@host request_id=1 parent=- pid=<0.100.0> "
                 "name=http duration_ns=5000 self_ns=10 outcome=ok caller=- run_queue_ns=- \n"

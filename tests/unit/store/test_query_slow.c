@@ -28,6 +28,8 @@ static void fill(void) {
         r.node = directory_node(&fixture_names, slice_text(all[i].node));
         r.error = all[i].reason == KEPT_FAILED || i == 6; // one over the threshold failed, too
         r.cut = i == 4;
+        memset(r.parent.trace_id, i == 4 ? 0xab : 0, TRACE_ID_BYTES);
+        memset(r.parent.span_id, i == 4 ? 0xcd : 0, SPAN_ID_BYTES);
         fixture_keep(batch, &r);
     }
     fixture_write(batch);
@@ -97,6 +99,10 @@ static void test_a_request_as_it_was_kept(void **state) {
     assert_int_equal(r->duration_ns, 7000);
     assert_int_equal(r->spans, 4);
     assert_int_equal(r->kept, 4);
+    assert_string_equal(r->trace_id, "abababababababababababababababab");
+    assert_string_equal(r->parent_span_id, "cdcdcdcdcdcdcdcd");
+    assert_null(list.requests[1].trace_id);
+    assert_null(list.requests[1].parent_span_id);
     assert_string_equal(list.requests[1].reason, "failed");
     assert_string_equal(list.requests[1].outcome, "error");
     assert_false(list.requests[1].cut);
@@ -279,7 +285,8 @@ static void test_no_memory(void **state) {
         span_failures += !read;
         slow_spans_free(&spans);
     }
-    assert_int_equal(list_failures, 2 * 8 + 4);     // two texts each, and room for 1, 2, 4 and 8
+    // two texts each, one's trace and parent, and room for 1, 2, 4 and 8
+    assert_int_equal(list_failures, 2 * 8 + 2 + 4);
     assert_int_equal(span_failures, 2 + 2 * 5 + 4); // the request's texts
     store_close(s);
 }

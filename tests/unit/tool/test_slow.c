@@ -477,7 +477,8 @@ static void test_list_json(void **state) {
         &out,
         "{\"requests\":[{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
         "\"2025-11-20T12:00:00.123456Z\",\"duration_us\":40000.001,\"outcome\":\"ok\",\"reason\":\"over\","
-        "\"complete\":false,\"spans\":5,\"kept_spans\":2,\"remote\":false,\"origin\":null}]}\n");
+        "\"complete\":false,\"spans\":5,\"kept_spans\":2,\"remote\":false,\"origin\":null,"
+        "\"trace_id\":null,\"parent_span_id\":null}]}\n");
 }
 
 static void test_spans_json(void **state) {
@@ -502,7 +503,8 @@ static void test_spans_json(void **state) {
         &out,
         "{\"request\":{\"id\":12,\"node\":\"shop@host\",\"identity\":\"order\",\"started_at\":"
         "\"2025-11-20T12:00:00.123456Z\",\"duration_us\":40000,\"outcome\":\"ok\",\"reason\":\"over\","
-        "\"complete\":true,\"spans\":2,\"kept_spans\":2,\"remote\":false,\"origin\":null},\"spans\":["
+        "\"complete\":true,\"spans\":2,\"kept_spans\":2,\"remote\":false,\"origin\":null,"
+        "\"trace_id\":null,\"parent_span_id\":null},\"spans\":["
         "{\"span\":0,\"parent\":null,\"node\":\"shop@host\",\"pid\":\"<0.1.0>\",\"name\":\"http\",\"start_us\":0,\"duration_us\":"
         "40000,"
         "\"self_us\":40000,\"wait_us\":0,\"waiting_us\":0,\"measured\":false,\"mailbox_us\":null,\"run_queue_us\":null,\"gc_us\":0,\"off_cpu_us\":0,\"async\":false,\"outcome\":\"ok\"},"
@@ -511,6 +513,26 @@ static void test_spans_json(void **state) {
         "\"error\"}"
         "],\"parts\":[],\"profiles\":[{\"id\":7,\"ended_at\":\"2025-11-20T12:00:00.123456Z\","
         "\"requests\":20}]}\n");
+}
+
+// Of which trace it is, as somebody may have written it into the file.
+static void test_asked_for(void **state) {
+    (void)state;
+    struct slow_spans s = {.request = request(12, 3 * MS, 0)};
+    s.request.trace_id = text("0af7651916cd43dd8448eb211c80319c");
+    s.request.parent_span_id = text("b7\x1b");
+    struct buffer out = waterfall(&s, 100, false, false);
+    buffer_append(&out, "", 1);
+    assert_non_null(strstr(
+        (char *)out.data, "\n Asked for in trace 0af7651916cd43dd8448eb211c80319c by span b7?.\n"));
+    buffer_free(&out);
+    out = buffer_make(4096);
+    slow_spans_json(&s, &no_profiles, &out);
+    buffer_append(&out, "", 1);
+    assert_non_null(strstr((char *)out.data,
+                           "\"origin\":null,\"trace_id\":\"0af7651916cd43dd8448eb211c80319c\","
+                           "\"parent_span_id\":\"b7?\"}"));
+    buffer_free(&out);
 }
 
 // A request of two nodes, seen from both.
@@ -536,7 +558,7 @@ static void test_parts(void **state) {
     out = buffer_make(4096);
     slow_spans_json(&s, &no_profiles, &out);
     buffer_append(&out, "", 1);
-    assert_non_null(strstr((char *)out.data, "\"remote\":true,\"origin\":\"shop@host\"}"));
+    assert_non_null(strstr((char *)out.data, "\"remote\":true,\"origin\":\"shop@host\","));
     assert_non_null(strstr(
         (char *)out.data,
         "\"parts\":[{\"id\":7,\"node\":\"shop@host\",\"started_at\":\"2025-11-20T12:00:00.121456Z\","
@@ -932,6 +954,7 @@ int main(void) {
         cmocka_unit_test(test_started),
         cmocka_unit_test(test_list_json),
         cmocka_unit_test(test_spans_json),
+        cmocka_unit_test(test_asked_for),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_joined),
         cmocka_unit_test(test_joined_by_callers),
