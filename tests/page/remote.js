@@ -22,6 +22,8 @@ drive(async browser => {
     await page.waitForSelector(".calls");
     check("it tells how much of it is elsewhere", /1 call, and 3 on 2 other nodes/.test(await page.textContent(".request-facts")),
       await page.textContent(".request-facts"));
+    check("it tells of which trace it is", (await page.textContent(".request-facts"))
+      .includes("in trace 0af7651916cd43dd8448eb211c80319c, asked for by span b7ad6b7169203331"), await page.textContent(".request-facts"));
     await page.locator(".calls").evaluate(calls => calls.scrollIntoView({ block: "end" }));
     await judge(page, `remote-tree-${look}`);
     await page.locator(".controls button", { hasText: "by process" }).click();

@@ -72,6 +72,9 @@ is "$(target_eval "$home" "net_kernel:connect_node('$second').")$(target_eval "$
 is "$(target_eval "$home" "scenario_remote:requests(1, '$second', {ask, '$third', slow}).")" ok "one asks another, which asks the third"
 whole() { [ "$(sql "SELECT count(DISTINCT node) FROM slow_requests WHERE duration_us > 2400000")" = 3 ]; }
 wait_for 30 "it is kept with its parts" whole
+# as if it had come by the web, with a header traceparent
+sqlite3 -cmd '.timeout 5000' "$db" "UPDATE kept_requests SET trace_id = '0af7651916cd43dd8448eb211c80319c',
+  parent_span_id = 'b7ad6b7169203331' WHERE maker_id IS NULL"
 works remote "$(page_of "$collector_log")/" "$home" "$second" "$third"
 stop_collector
 holds "$(find "$PAGE_OUT" -name '*.png' -newer "$scratch/cookie" | wc -l)" -ge 25 "there are pictures of every view"

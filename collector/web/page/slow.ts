@@ -82,6 +82,8 @@ function draw(data: Slow, gone: AbortSignal): HTMLElement[] {
 
 const callCount = (n: number): string => `${count(n)} call${n === 1 ? "" : "s"}`;
 
+const askedBy = (span: string | null): (string | HTMLElement)[] => span === null ? [] : [", asked for by span ", h("code", {}, span)];
+
 function facts(data: Slow): HTMLElement {
   const r = data.request, at = Math.floor(secondsOf(r.started_at));
   const elsewhere = data.spans.filter(s => s.node !== r.node), far = elsewhere.length, nodes = new Set(elsewhere.map(s => s.node)).size;
@@ -93,7 +95,7 @@ function facts(data: Slow): HTMLElement {
     h("span", { class: "quiet" }, r.spans > r.kept_spans ? `${count(r.kept_spans)} of ${callCount(r.spans)} kept` : callCount(r.spans),
       far > 0 ? `, and ${count(far)} on ${nodes > 1 ? `${nodes} other nodes` : "another node"}` : null),
     r.origin ? h("span", {}, `part of a request of ${r.origin}`) : null,
-    r.trace_id ? h("span", {}, "in trace ", h("code", {}, r.trace_id), r.parent_span_id ? [", asked for by span ", h("code", {}, r.parent_span_id)] : null) : null,
+    r.trace_id ? h("span", {}, "in trace ", h("code", {}, r.trace_id), ...askedBy(r.parent_span_id)) : null,
     h("a", { href: hrefOf({ slow: 0, from: Math.max(1, at - 300), until: at + 300, last: 0 }) }, "what else happened then"),
     ...data.parts.map(p => h("a", { href: hrefOf({ slow: p.id }) },
       `${p.remote ? r.remote ? "another part of it" : "its part" : "the request itself"} on ${p.node}, ${duration(p.duration_us)}`)),
