@@ -68,8 +68,15 @@ holds() {
   ok "$4 ($1 $2 $3)"
 }
 
-# has FILE PATTERN WHAT: a line of the file matches the extended regular expression.
-has() { grep -Eq -- "$2" "$1" || fail "$3: no line of $(basename "$1") matches $2"; ok "$3"; }
+# has FILE PATTERN WHAT: a line of the file matches the extended regular expression, or soon will: a log may be behind what it tells of.
+has() {
+  local until=$((SECONDS + 5 * patience))
+  until grep -Eqs -- "$2" "$1"; do
+    [ "$SECONDS" -lt "$until" ] || fail "$3: no line of $(basename "$1") matches $2"
+    sleep 0.1
+  done
+  ok "$3"
+}
 has_not() { ! grep -Eq -- "$2" "$1" || fail "$3: $(grep -E -m1 -- "$2" "$1")"; ok "$3"; }
 
 # wait_for SECONDS WHAT COMMAND...: until the command succeeds; with patience, for a slow machine is no failure.
