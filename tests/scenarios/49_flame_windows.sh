@@ -31,13 +31,6 @@ request 2 "from which the processes are known"
 wait_for 15 "they are over" ledger_reaches requests_complete 2
 
 # A window is short for a busy machine: a request that does not lie whole in it is made again in the next one.
-soon() { # soon COMMAND...: within 10 s or so
-  local until=$((SECONDS + 10))
-  until "$@"; do
-    [ "$SECONDS" -lt "$until" ] || return 1
-    sleep 0.1
-  done
-}
 made=0
 made() { within "$1" "$3" "$4" && made=$((made + $2)); } # made BOOLEAN REQUESTS EXPRESSION WHAT
 has_one() { grep -q '^1 of 4 requests' "$scratch/flame.log"; }
@@ -46,12 +39,12 @@ for ((window = 0; window < 5; window++)); do
   made true 1 'gen_server:stop(scenario_flame_server),
     {ok, _} = gen_server:start({local, scenario_flame_server}, scenario_flame, [], []),
     scenario_flame:requests(1)' "a request in a window, through a process that is another now"
-  ! soon has_one || break
+  ! soon 3 has_one || break
 done
 has_one || fail "a request that lies whole in a window is in none"
 made false 3 'scenario_flame:requests(3)' "three between two windows"
 made true 3 'scenario_flame:requests(3)' "three in the next one"
-until soon gone "$flame"; do made true 1 'scenario_flame:requests(1)' "one more, as one was not whole in it"; done
+until soon 3 gone "$flame"; do made true 1 'scenario_flame:requests(1)' "one more, as one was not whole in it"; done
 ends "$flame" 30
 is "$status" 0 "it ends with the last request wanted: $(tail -n 1 "$scratch/flame.log")"
 is "$(sql 'SELECT requests || "|" || incomplete FROM profiles WHERE id = 1')" "4|0" "the profile has those of both windows"
@@ -75,7 +68,7 @@ is "$(ledger reloads)" 0 "and the tiers are as they were, which nobody takes for
 flame 4 22s # three windows
 for ((window = 0; window < 2; window++)); do
   within true 'scenario_flame:requests(1)' "one of four"
-  ! soon has_one || break
+  ! soon 3 has_one || break
 done
 ends "$flame" 60
 is "$status" 0 "it ends when its time is over, with what it has: $(tail -n 1 "$scratch/flame.log")"

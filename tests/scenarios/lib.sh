@@ -69,24 +69,23 @@ holds() {
 }
 
 # has FILE PATTERN WHAT: a line of the file matches the extended regular expression, or soon will: a log may be behind what it tells of.
-has() {
-  local until=$((SECONDS + 5 * patience))
-  until grep -Eqs -- "$2" "$1"; do
-    [ "$SECONDS" -lt "$until" ] || fail "$3: no line of $(basename "$1") matches $2"
-    sleep 0.1
-  done
-  ok "$3"
-}
+has() { soon 5 grep -Eqs -- "$2" "$1" || fail "$3: no line of $(basename "$1") matches $2"; ok "$3"; }
 has_not() { ! grep -Eq -- "$2" "$1" || fail "$3: $(grep -E -m1 -- "$2" "$1")"; ok "$3"; }
 
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds; with patience, for a slow machine is no failure.
-wait_for() {
-  local seconds=$(($1 * patience)) what=$2 until=$((SECONDS + $1 * patience + 1))
-  shift 2
-  while ! "$@"; do
-    [ "$SECONDS" -lt "$until" ] || fail "not within $seconds s: $what"
+# soon SECONDS COMMAND...: whether the command succeeds within that time; with patience, for a slow machine is no failure.
+soon() {
+  local until=$((SECONDS + $1 * patience + 1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$until" ] || return 1
     sleep 0.1
   done
+}
+# wait_for SECONDS WHAT COMMAND...: until it does.
+wait_for() {
+  local seconds=$1 what=$2
+  shift 2
+  soon "$seconds" "$@" || fail "not within $((seconds * patience)) s: $what"
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
