@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/trace_parent.h"
 
-static const char digits[] = "0123456789abcdef";
+#include "base/hex.h"
+
+static const char digits[] = HEX_DIGITS;
 
 bool trace_parent_read(struct slice bytes, struct trace_parent *out) {
     static const struct trace_parent none;
@@ -36,12 +38,4 @@ bool trace_parent_parse(struct slice trace_id, struct slice span_id, uint8_t fla
     bool read = parse_id(trace_id, parent.trace_id, TRACE_ID_BYTES) &&
                 parse_id(span_id, parent.span_id, SPAN_ID_BYTES);
     return trace_parent_read(slice_of(&parent, read ? sizeof parent : 0), out);
-}
-
-void trace_id_text(const uint8_t *id, size_t size, char *out) {
-    for (size_t i = 0; i < size; i++) {
-        out[2 * i] = digits[id[i] >> 4];
-        out[2 * i + 1] = digits[id[i] & 15];
-    }
-    out[2 * size] = 0;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "base/names.h"
 #include "base/time_math.h"
@@ -24,12 +25,9 @@ static void digest_of(const char *key, uint8_t out[DIGEST_BYTES]) {
 // The id of the span that a number of the request stands for.
 static void span_id(const struct otlp_trace *t, int64_t span, uint8_t out[SPAN_ID_BYTES]) {
     uint8_t digest[DIGEST_BYTES];
-    char key[KEY_BYTES];
-    int n = snprintf(key, sizeof key, "kprof span ");
-    for (int i = 0; i < SPAN_ID_BYTES; i++) {
-        n += snprintf(key + n, sizeof key - (size_t)n, "%02x", t->root_id[i]);
-    }
-    snprintf(key + n, sizeof key - (size_t)n, " %" PRId64, span);
+    char key[KEY_BYTES], root[2 * SPAN_ID_BYTES + 1];
+    hex_text(t->root_id, SPAN_ID_BYTES, root);
+    snprintf(key, sizeof key, "kprof span %s %" PRId64, root, span);
     digest_of(key, digest);
     memcpy(out, digest, SPAN_ID_BYTES);
 }

@@ -4,6 +4,7 @@
 // earlier. So the order of the batches decides nothing but the last.
 #include "internal.h"
 
+#include "base/hex.h"
 #include "model/message/message.h"
 
 static const uint32_t caps[KEPT_REASONS] = {[KEPT_OVER] = LIMIT_KEPT_OVER,
@@ -55,8 +56,8 @@ static bool compare(struct store *s, const struct group *g, const struct kept_re
 static void bind_parent(sqlite3_stmt *keeping, int at, const struct trace_parent *parent) {
     char trace[2 * TRACE_ID_BYTES + 1], span[2 * SPAN_ID_BYTES + 1];
     if (trace_parent_known(parent)) {
-        trace_id_text(parent->trace_id, TRACE_ID_BYTES, trace);
-        trace_id_text(parent->span_id, SPAN_ID_BYTES, span);
+        hex_text(parent->trace_id, TRACE_ID_BYTES, trace);
+        hex_text(parent->span_id, SPAN_ID_BYTES, span);
         sqlite3_bind_text(keeping, at, trace, -1, SQLITE_TRANSIENT);
         sqlite3_bind_text(keeping, at + 1, span, -1, SQLITE_TRANSIENT);
         sqlite3_bind_int(keeping, at + 2, parent->flags);

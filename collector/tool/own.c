@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/exit_status.h"
+#include "base/hex.h"
 
 enum { START_MS = 15000, END_MS = 15000, SECRET_BYTES = 24 };
 
@@ -26,9 +27,7 @@ bool own_secret_make(struct own_secret *s) {
         getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
         return false;
     }
-    for (int i = 0; i < SECRET_BYTES; i++) {
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    }
+    hex_text(bytes, sizeof bytes, text);
     snprintf(s->file, sizeof s->file, "/proc/self/fd/%d", s->fd);
     bool good = write(s->fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1;
     explicit_bzero(bytes, sizeof bytes);

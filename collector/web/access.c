@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/listen_address.h"
 #include "web/web.h"
 
@@ -16,17 +17,11 @@ static void digest_of(struct slice text, uint8_t out[ACCESS_DIGEST_BYTES]) {
     EVP_Digest(text.data, text.len, out, NULL, EVP_sha256(), NULL);
 }
 
-static void hex_of(const uint8_t digest[ACCESS_DIGEST_BYTES], char out[HEX_BYTES + 1]) {
-    for (int i = 0; i < ACCESS_DIGEST_BYTES; i++) {
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
-    }
-}
-
 // The cookie says that somebody knew the token, not what it is: the digest of its digest.
 static void cookie_value(const struct access_rules *rules, char out[HEX_BYTES + 1]) {
     uint8_t twice[ACCESS_DIGEST_BYTES];
     digest_of(slice_of(rules->digest, sizeof rules->digest), twice);
-    hex_of(twice, out);
+    hex_text(twice, ACCESS_DIGEST_BYTES, out);
 }
 
 bool web_may_listen(const char *address, bool token, bool tls, bool plain,

@@ -30,6 +30,3 @@ static inline bool trace_parent_known(const struct trace_parent *p) {
     static const uint8_t none[TRACE_ID_BYTES];
     return memcmp(p->trace_id, none, TRACE_ID_BYTES) != 0;
 }
-
-// An id in such digits, and a 0 behind them: 2 * size + 1 bytes.
-void trace_id_text(const uint8_t *id, size_t size, char *out);

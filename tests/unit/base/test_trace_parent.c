@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/trace_parent.h"
 
+#include "base/hex.h"
 #include "unit.h"
 
 #define TRACE "0af7651916cd43dd8448eb211c80319c"
@@ -21,8 +22,8 @@ static void digits(void **state) {
     assert_true(parse(TRACE, SPAN, &p));
     assert_memory_equal(&p, wanted, sizeof wanted);
     assert_true(trace_parent_known(&p));
-    trace_id_text(p.trace_id, TRACE_ID_BYTES, trace);
-    trace_id_text(p.span_id, SPAN_ID_BYTES, span);
+    hex_text(p.trace_id, TRACE_ID_BYTES, trace);
+    hex_text(p.span_id, SPAN_ID_BYTES, span);
     assert_string_equal(trace, TRACE);
     assert_string_equal(span, SPAN);
 }
