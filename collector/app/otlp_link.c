@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text_amount.h"
 #include "net/secret.h"
 
 enum { TEXT_BYTES = OTLP_TO_BYTES + OTLP_SIGNALS * (CHANGE_REASON_BYTES + 200) };
@@ -87,14 +88,14 @@ static void put_signal(const struct otlp_signal_status *s, enum otlp_signal sign
                              : snprintf(text + n, TEXT_BYTES - n, "; it takes no %s: %s", name,
                                         s->why[0] ? s->why : "it was not asked yet"));
     if (s->refused > 0) {
-        n += (size_t)snprintf(text + n, TEXT_BYTES - n, "; %llu %s were refused",
-                              (unsigned long long)s->refused,
-                              signal == OTLP_TRACES ? "spans" : "data points");
+        n += (size_t)snprintf(
+            text + n, TEXT_BYTES - n, "; refused: %llu %s%s", (unsigned long long)s->refused,
+            signal == OTLP_TRACES ? "span" : "data point", text_plural(s->refused));
     }
     if (s->lost > 0) {
-        snprintf(text + n, TEXT_BYTES - n,
-                 "; %llu %s were deleted for their age before they were sent",
-                 (unsigned long long)s->lost, signal == OTLP_TRACES ? "requests" : "buckets");
+        snprintf(text + n, TEXT_BYTES - n, "; deleted unsent, for their age: %llu %s%s",
+                 (unsigned long long)s->lost, signal == OTLP_TRACES ? "request" : "bucket",
+                 text_plural(s->lost));
     }
 }
 
@@ -112,8 +113,8 @@ void otlp_link_pack(struct control_writer *w, struct otlp *otlp) {
     }
     size_t n = strlen(text);
     if (s.late > 0) {
-        snprintf(text + n, sizeof text - n, "; %llu requests came too late for their metrics",
-                 (unsigned long long)s.late);
+        snprintf(text + n, sizeof text - n, "; too late for their metrics: %llu request%s",
+                 (unsigned long long)s.late, text_plural(s.late));
     }
     control_text(w, FIELD_OTLP, slice_text(text));
     for (int i = 0; i < OTLP_SIGNALS; i++) {

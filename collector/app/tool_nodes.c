@@ -5,6 +5,7 @@
 
 #include "app/otlp_link.h"
 #include "base/limits.h"
+#include "base/text_amount.h"
 #include "base/text_time.h"
 #include "report/cost.h"
 
@@ -93,13 +94,13 @@ static void pack_export(struct control_writer *w, struct exporter *exporter) {
                       "; another collector exports under the same name");
     }
     if (s.refused > 0) {
-        n += snprintf(text + n, sizeof text - (size_t)n, "; %llu rows were refused",
-                      (unsigned long long)s.refused);
+        n += snprintf(text + n, sizeof text - (size_t)n, "; refused: %llu row%s",
+                      (unsigned long long)s.refused, text_plural(s.refused));
     }
     if (s.lost > 0) {
         snprintf(text + n, sizeof text - (size_t)n,
-                 "; %llu buckets were deleted for their age before they were sent",
-                 (unsigned long long)s.lost);
+                 "; deleted unsent, for their age: %llu bucket%s", (unsigned long long)s.lost,
+                 text_plural(s.lost));
     }
     control_text(w, FIELD_EXPORT, slice_text(text));
     control_int(w, FIELD_EXPORT_BEHIND_S, s.behind_s);

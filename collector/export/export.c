@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "base/text_amount.h"
 #include "export/batch.h"
 #include "export/http.h"
 #include "export/send.h"
@@ -101,16 +102,17 @@ static void complain(struct exporter *e) {
         return;
     }
     if (!s.sending) {
-        log_warning("export: %s takes nothing (%s). It is tried again; %llu buckets wait, the "
+        log_warning("export: %s takes nothing (%s). It is tried again; unsent: %llu bucket%s, the "
                     "oldest for %lld s",
-                    e->to, s.why, (unsigned long long)s.marks, (long long)s.behind_s);
+                    e->to, s.why, (unsigned long long)s.marks, text_plural(s.marks),
+                    (long long)s.behind_s);
     } else if (s.twin) {
         log_error("export: another collector exports to %s under the name %s. Their rows are not "
                   "mixed up, but cannot be told apart by it: give one of them another --export-as",
                   e->to, e->name);
     } else {
-        log_info("export: %llu buckets wait for %s, the oldest for %lld s",
-                 (unsigned long long)s.marks, e->to, (long long)s.behind_s);
+        log_info("export: behind; unsent to %s: %llu bucket%s, the oldest for %lld s", e->to,
+                 (unsigned long long)s.marks, text_plural(s.marks), (long long)s.behind_s);
     }
 }
 
@@ -241,10 +243,9 @@ static void read_ahead(struct exporter *e) {
 static void tell_refusals(const struct batch *b) {
     if (b->refused > 0) {
         const struct change_refusal *r = &b->refusals[0];
-        log_error("export: %llu rows are refused and set aside, such as one of %s, bucket %lld "
-                  "(%s)",
-                  (unsigned long long)b->refused, r->table, (long long)r->of.bucket_start,
-                  r->reason);
+        log_error("export: refused and set aside: %llu row%s, such as one of %s, bucket %lld (%s)",
+                  (unsigned long long)b->refused, text_plural(b->refused), r->table,
+                  (long long)r->of.bucket_start, r->reason);
     }
 }
 

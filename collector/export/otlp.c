@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text_amount.h"
 #include "export/otlp_batch.h"
 #include "export/otlp_headers.h"
 #include "export/target.h"
@@ -87,7 +88,7 @@ void otlp_get_status(struct otlp *o, struct otlp_status *out) {
 static void complain(struct otlp *o, enum otlp_signal signal) {
     struct otlp_status all;
     struct stream *m = &o->streams[signal];
-    const char *what = signal == OTLP_TRACES ? "requests" : "buckets";
+    const char *what = signal == OTLP_TRACES ? "request" : "bucket";
     otlp_get_status(o, &all);
     const struct otlp_signal_status *s = &all.signals[signal];
     if ((!m->tries.failing && s->behind_s < TELL_S) ||
@@ -98,14 +99,14 @@ static void complain(struct otlp *o, enum otlp_signal signal) {
         log_warning("otlp: %s takes no %s (%s). It is tried again", o->to, otlp_signal_name(signal),
                     s->why);
     } else if (m->tries.failing) {
-        log_warning("otlp: %s takes no %s (%s). It is tried again; %llu %s wait, the oldest for "
-                    "%lld s",
+        log_warning("otlp: %s takes no %s (%s). It is tried again; unsent: %llu %s%s, the oldest "
+                    "for %lld s",
                     o->to, otlp_signal_name(signal), s->why, (unsigned long long)s->waiting, what,
-                    (long long)s->behind_s);
+                    text_plural(s->waiting), (long long)s->behind_s);
     } else {
-        log_info("otlp: %llu %s wait to be sent as %s to %s, the oldest for %lld s",
-                 (unsigned long long)s->waiting, what, otlp_signal_name(signal), o->to,
-                 (long long)s->behind_s);
+        log_info("otlp: behind; unsent as %s to %s: %llu %s%s, the oldest for %lld s",
+                 otlp_signal_name(signal), o->to, (unsigned long long)s->waiting, what,
+                 text_plural(s->waiting), (long long)s->behind_s);
     }
 }
 
@@ -163,11 +164,10 @@ static bool read_batch(struct otlp *o, struct stream *m) {
 
 static void tell_refusals(const struct otlp_report *r) {
     if (r->refused > 0) {
-        log_error("otlp: %llu %s are refused and set aside, such as those of %s %lld (%s)",
-                  (unsigned long long)r->refused,
-                  r->signal == OTLP_TRACES ? "spans" : "data points",
-                  r->signal == OTLP_TRACES ? "request" : "bucket", (long long)r->refusals[0].first,
-                  r->refusals[0].reason);
+        log_error("otlp: refused and set aside: %llu %s%s, such as those of %s %lld (%s)",
+                  (unsigned long long)r->refused, r->signal == OTLP_TRACES ? "span" : "data point",
+                  text_plural(r->refused), r->signal == OTLP_TRACES ? "request" : "bucket",
+                  (long long)r->refusals[0].first, r->refusals[0].reason);
     }
 }
 

@@ -133,6 +133,18 @@ all_again() { sqlite3 -cmd '.timeout 5000' "$db" "INSERT OR REPLACE INTO export_
   (SELECT revision FROM export_state), 0 FROM ledger_rows UNION SELECT DISTINCT bucket_start, 0, node_id,
   (SELECT revision FROM export_state), 0 FROM kept_requests"; }
 marks() { sql "SELECT count(*) FROM export_marks"; }
+all_sent() { [ "$(marks)" = 0 ]; }
+# ends_sent WHAT: the collector ends, and has sent everything, for which it has some seconds. What a busy machine leaves it no time for the
+# next one sends.
+ends_sent() {
+  watch
+  stop_collector
+  timely "$(marks)" -eq 0 "$1"
+  all_sent && return
+  start_collector "${export_options[@]}"
+  wait_for 60 "the next one has sent it" all_sent
+  stop_collector
+}
 engine_has() { [ "$(engine "SELECT sum(calls) FROM kprof.tier_stats FINAL WHERE resolution_s = 10 AND identity = '_total' AND
   tier = '_total'" 2>/dev/null)" -gt 0 ] 2>/dev/null; }
 told() { "$kprof" nodes --json --collector "127.0.0.1:$collector_port" 2>/dev/null >"$scratch/nodes.json" &&
@@ -171,8 +183,7 @@ is "$status" 0 "the load noticed nothing"
 save_truth
 wait_for 20 "all requests are in the database" ledger_reaches requests_complete "$(truth_total)"
 stop_tracing
-stop_collector
-is "$(marks)" 0 "at its end the collector has sent everything"
+ends_sent "at its end the collector has sent everything"
 tells_truth
 same_rows "after the engine's end"
 is "$(engine "SELECT sum(requests) FROM kprof.tier_stats FINAL WHERE resolution_s = 3600 AND identity != '_total' AND tier = '_total'")" \
@@ -199,10 +210,9 @@ engine "CREATE MATERIALIZED VIEW kprof.guard ENGINE = Null AS SELECT throwIf(ide
 refusals=$(sql "SELECT count(*) FROM tier_stats WHERE identity = 'delete' AND tier = 'http' AND resolution_s = 60")
 holds "$refusals" -gt 0 "there are rows that the engine will refuse"
 start_collector "${export_options[@]}"
-all_sent() { [ "$(marks)" = 0 ]; }
 wait_for 20 "all is sent again" all_sent
 is "$(sql "SELECT refused FROM export_state")" "$refusals" "those rows were refused, and no others"
-has "$collector_log" " error export: $refusals rows are refused and set aside, such as one of tier_stats" "the log tells of them"
+has "$collector_log" " error export: refused and set aside: $refusals rows?, such as one of tier_stats" "the log tells of them"
 is "$(sql "SELECT DISTINCT table_name, i.name, t.name, r.resolution_s FROM export_refusals AS r JOIN identity_names AS i ON i.id = key_1
   JOIN tier_names AS t ON t.id = key_2")" 'tier_stats|delete|http|60' "the database has which they are"
 engine "DROP TABLE kprof.guard"
@@ -218,8 +228,7 @@ ends "$collector_pid" 5
 start_collector "${export_options[@]}"
 wait "$load_pid" || true
 stop_tracing
-stop_collector
-is "$(marks)" 0 "the killed collector's rest is sent as well"
+ends_sent "the killed collector's rest is sent as well"
 counted_once
 same_rows "after the collector's end"
 holds "$(ledger requests_complete)" -gt "$before" "there was more to send"

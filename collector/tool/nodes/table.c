@@ -142,20 +142,21 @@ static void put_waiting(int64_t waiting, const char *what, int64_t behind_s, str
     char behind[TEXT_DURATION_BYTES];
     if (waiting > 0) {
         text_duration((double)behind_s * SECOND_NS, behind);
-        buffer_printf(out, "; %" PRId64 " %s wait, the oldest for %s", waiting, what, behind);
+        buffer_printf(out, "; unsent: %" PRId64 " %s%s, the oldest for %s", waiting, what,
+                      text_plural((uint64_t)waiting), behind);
     }
 }
 
 void nodes_export(const struct nodes_collector *of, struct buffer *out) {
     if (of->exported[0]) {
         buffer_printf(out, " export %s", of->exported);
-        put_waiting(of->waiting, "buckets", of->behind_s, out);
+        put_waiting(of->waiting, "bucket", of->behind_s, out);
         buffer_text(out, "\n");
     }
     if (of->otlp[0]) {
         buffer_printf(out, " otlp %s", of->otlp);
-        put_waiting(of->traces.waiting, "requests", of->traces.behind_s, out);
-        put_waiting(of->metrics.waiting, "buckets", of->metrics.behind_s, out);
+        put_waiting(of->traces.waiting, "request", of->traces.behind_s, out);
+        put_waiting(of->metrics.waiting, "bucket", of->metrics.behind_s, out);
         buffer_text(out, "\n");
     }
 }
