@@ -131,6 +131,9 @@ static void put_groups(const struct mirror_ask *ask, const struct change_shape *
     }
 }
 
+// All conditions are of the order that the table is in, so that versions of a row fulfil them
+// together, or none does. The engine reads the other columns, histograms above all, of what does:
+// with FINAL it does that only when it is told to.
 static void put_statistics(const struct question_scope *scope, const struct mirror_ask *ask,
                            struct buffer *out) {
     const struct change_shape *shape = change_shape(ask->table);
@@ -139,7 +142,7 @@ static void put_statistics(const struct question_scope *scope, const struct mirr
         buffer_text(out, i > 0 ? ", " : "");
         put_sum(ask, &shape->columns[i], out);
     }
-    buffer_printf(out, " FROM %s.%s FINAL WHERE ", scope->database, shape->name);
+    buffer_printf(out, " FROM %s.%s FINAL PREWHERE ", scope->database, shape->name);
     put_pieces(ask, out);
     put_among("node", ask->node, out);
     put_among("identity", has(shape, "identity") ? ask->identity : NULL, out);

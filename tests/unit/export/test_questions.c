@@ -43,7 +43,7 @@ static void statistics(void **state) {
     (void)state;
     struct mirror_ask ask = {.table = CHANGE_TIERS, .pieces = &hour, .piece_count = 1};
     const char *text = rows_of(&everything, &ask);
-    has(text, "FROM kprof.tier_stats FINAL WHERE ((resolution_s = 3600 AND bucket_start >= "
+    has(text, "FROM kprof.tier_stats FINAL PREWHERE ((resolution_s = 3600 AND bucket_start >= "
               "toDateTime(7200) AND bucket_start < toDateTime(10800))) GROUP BY");
     has_not(text, "sumMap"); // without histograms
     ask.node = BOTH;
