@@ -262,28 +262,59 @@ static int read_password(const struct collector_options *o,
     return EXIT_SUCCESS;
 }
 
-// SIGHUP: a certificate was renewed, or a secret or password changed. All of it, or nothing.
+// What SIGHUP has read again. Wipe it: forget_renewed.
+struct renewed {
+    struct secret secret;
+    struct tls *tls;
+    char password[LIMIT_EXPORT_PASSWORD_BYTES + 1];
+    char headers[LIMIT_OTLP_HEADERS_BYTES + 1];
+};
+
+static bool read_renewed(const struct collector_options *o, struct renewed *r) {
+    return read_keys(o, &r->secret, &r->tls) == EXIT_SUCCESS &&
+           read_password(o, r->password) == EXIT_SUCCESS &&
+           otlp_link_headers(o, r->headers) == EXIT_SUCCESS;
+}
+
+// The keys of the server are taken last: nothing can go wrong with these.
+static bool take_renewed(struct collector *c, struct renewed *r) {
+    char why[OTLP_WHY_BYTES];
+    if ((c->exporter && !exporter_renew(c->exporter, r->password[0] ? r->password : NULL)) ||
+        (c->otlp && !otlp_renew(c->otlp, r->headers[0] ? r->headers : NULL, why))) {
+        return false;
+    }
+    server_set_keys(c->server, r->secret.len > 0 ? &r->secret : NULL, r->tls);
+    tls_free(c->tls);
+    c->tls = r->tls;
+    r->tls = NULL;
+    return true;
+}
+
+static void forget_renewed(struct renewed *r) {
+    secret_clear(&r->secret);
+    tls_free(r->tls);
+    explicit_bzero(r, sizeof *r);
+}
+
+// SIGHUP: a certificate was renewed, or a secret, password or header changed. All of it, or
+// nothing.
 static void on_reload(evutil_socket_t number, short what, void *context) {
     (void)number;
     (void)what;
     struct collector *c = context;
-    struct secret secret = {0};
-    struct tls *tls = NULL;
-    char password[LIMIT_EXPORT_PASSWORD_BYTES + 1] = "";
-    if (read_keys(c->options, &secret, &tls) == EXIT_SUCCESS &&
-        read_password(c->options, password) == EXIT_SUCCESS &&
-        (!c->exporter || exporter_renew(c->exporter, password[0] ? password : NULL))) {
-        server_set_keys(c->server, secret.len > 0 ? &secret : NULL, tls);
-        tls_free(c->tls);
-        c->tls = tls;
-        log_info("SIGHUP: secret and certificates are read again, for connections to come%s",
-                 password[0] ? ", and the export's password" : "");
+    struct renewed r = {0};
+    if (read_renewed(c->options, &r) && take_renewed(c, &r)) {
+        log_info("SIGHUP: secret and certificates are read again, for connections to come%s%s",
+                 r.password[0] ? ", and the export's password" : "",
+                 r.headers[0] ? ", and the headers for OTLP" : "");
     } else {
-        tls_free(tls);
         log_error("SIGHUP: secret and certificates stay as they were");
     }
-    secret_clear(&secret);
-    explicit_bzero(password, sizeof password);
+    forget_renewed(&r);
+}
+
+static bool has_files_to_read_again(const struct collector_options *o) {
+    return o->secret_file || o->tls_cert || exports(o) || o->otlp_headers_file;
 }
 
 static bool start_events(struct collector *c) {
@@ -304,7 +335,7 @@ static bool start_events(struct collector *c) {
     }
     const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     // without files to read, SIGHUP does what it always does
-    size_t count = c->options->secret_file || c->options->tls_cert || exports(c->options) ? 3 : 2;
+    size_t count = has_files_to_read_again(c->options) ? 3 : 2;
     for (size_t i = 0; i < count; i++) {
         c->signals[i] =
             evsignal_new(c->base, numbers[i], numbers[i] == SIGHUP ? on_reload : on_signal, c);

@@ -40,39 +40,58 @@ int otlp_link_follow(struct store *store, const struct collector_options *o) {
     return EXIT_SUCCESS;
 }
 
-int otlp_link_start(const struct collector_options *o, struct writer *writer, struct otlp **out) {
-    char headers[LIMIT_OTLP_HEADERS_BYTES + 1] = "", why[SECRET_ERROR_BYTES];
-    *out = NULL;
-    if (!o->otlp_to || is_none(o)) {
+static bool sends(const struct collector_options *o) {
+    return o->otlp_to && !is_none(o);
+}
+
+int otlp_link_headers(const struct collector_options *o,
+                      char headers[LIMIT_OTLP_HEADERS_BYTES + 1]) {
+    char why[SECRET_ERROR_BYTES];
+    headers[0] = 0;
+    if (!sends(o) || !o->otlp_headers_file) {
         return EXIT_SUCCESS;
     }
-    if (o->otlp_headers_file && !secret_read_headers(o->otlp_headers_file, headers, why)) {
+    if (!secret_read_headers(o->otlp_headers_file, headers, why)) {
         log_error("--otlp-headers-file %s", why);
         return EXIT_USAGE;
     }
-    if (o->otlp_headers_file && !otlp_headers_check(headers, why)) {
+    if (!otlp_headers_check(headers, why)) {
         log_error("--otlp-headers-file %s: %s", o->otlp_headers_file, why);
-        explicit_bzero(headers, sizeof headers);
         return EXIT_USAGE;
     }
+    return EXIT_SUCCESS;
+}
+
+static int start(const struct collector_options *o, const char *headers, struct writer *writer,
+                 struct otlp **out) {
+    char why[OTLP_WHY_BYTES];
     if (o->otlp_ca && access(o->otlp_ca, R_OK) != 0) {
         log_error("--otlp-ca %s: %s", o->otlp_ca, strerror(errno));
-        explicit_bzero(headers, sizeof headers);
         return EXIT_USAGE;
     }
     struct otlp_options options = {.url = o->otlp_to,
-                                   .headers = o->otlp_headers_file ? headers : NULL,
+                                   .headers = headers,
                                    .ca = o->otlp_ca,
                                    .bucket_s = (uint32_t)o->bucket_s,
                                    .database = o->db};
     wanted(o, options.signals);
     *out = otlp_start(&options, writer, why);
-    explicit_bzero(headers, sizeof headers);
     if (!*out) {
         log_error("--otlp: %s", why);
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;
+}
+
+int otlp_link_start(const struct collector_options *o, struct writer *writer, struct otlp **out) {
+    char headers[LIMIT_OTLP_HEADERS_BYTES + 1];
+    *out = NULL;
+    int status = otlp_link_headers(o, headers);
+    if (status == EXIT_SUCCESS && sends(o)) {
+        status = start(o, headers[0] ? headers : NULL, writer, out);
+    }
+    explicit_bzero(headers, sizeof headers);
+    return status;
 }
 
 // -- told to others -------------------------------------------------------------------------------

@@ -11,6 +11,10 @@
 // Whether the database is followed, from now on or still. An exit status; what went wrong is in the
 // log.
 int otlp_link_follow(struct store *store, const struct collector_options *o);
+// The headers for it, "" without a file of them, or without --otlp. Wipe them. An exit status,
+// likewise.
+int otlp_link_headers(const struct collector_options *o,
+                      char headers[LIMIT_OTLP_HEADERS_BYTES + 1]);
 // Starts it where options ask for it; *out is NULL where they do not. An exit status, likewise. The
 // headers go from their file to the thread, and are wiped here.
 int otlp_link_start(const struct collector_options *o, struct writer *writer, struct otlp **out);

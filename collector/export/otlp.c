@@ -36,11 +36,12 @@ struct otlp {
     struct target target;
     char to[TARGET_TEXT_BYTES];
     char database[PATH_BYTES];
+    char ca[PATH_BYTES]; // "": the system's
     uint32_t bucket_s;
     struct writer *writer;
-    struct http *http;
     struct worker worker;
-    struct otlp_status status; // its mutex protects this
+    struct http *http;         // the thread asks through it; others may stop it
+    struct otlp_status status; // the worker's mutex protects both
 
     // the thread's own
     struct stream streams[OTLP_SIGNALS];
@@ -111,6 +112,17 @@ static void complain(struct otlp *o, enum otlp_signal signal) {
 }
 
 // -- the thread -----------------------------------------------------------------------------------
+
+// Goes on with the headers that it was given since, at once.
+static void take_renewed(struct otlp *o) {
+    if (worker_take_renewed(&o->worker, &o->http)) {
+        for (int i = 0; i < OTLP_SIGNALS; i++) {
+            o->streams[i].batch.http = o->http;
+            o->streams[i].tries.pause_s = 0;
+            o->streams[i].next_at = 0;
+        }
+    }
+}
 
 static struct otlp_time time_of(const struct otlp *o) {
     return (struct otlp_time){clock_wall() / SECOND, o->bucket_s, o->ending};
@@ -255,6 +267,7 @@ static void *run(void *arg) {
     worker_nice();
     do {
         more = false;
+        take_renewed(o);
         for (int i = 0; i < OTLP_SIGNALS && !worker_stopped(&o->worker); i++) {
             more = (is_time(&o->streams[i]) && turn(o, (enum otlp_signal)i)) || more;
         }
@@ -299,14 +312,29 @@ static void free_otlp(struct otlp *o) {
     free(o);
 }
 
+// NULL, and `why`, on failure.
+static struct http *make_http(const struct otlp *o, const char *lines, char why[OTLP_WHY_BYTES]) {
+    struct otlp_headers headers = {0};
+    struct http *http = NULL;
+    if (!lines || otlp_headers_read(lines, &headers, why)) {
+        const struct http_options options = {.target = &o->target,
+                                             .ca = o->ca[0] ? o->ca : NULL,
+                                             .type = "application/x-protobuf",
+                                             .heads = headers.lines};
+        http = http_new(&options);
+        if (!http) {
+            snprintf(why, OTLP_WHY_BYTES, "out of memory");
+        }
+    }
+    otlp_headers_free(&headers);
+    return http;
+}
+
 static struct otlp *make(const struct otlp_options *options, const struct target *target,
-                         const struct otlp_headers *headers) {
-    const struct http_options http = {.target = target,
-                                      .ca = options->ca,
-                                      .type = "application/x-protobuf",
-                                      .heads = headers->lines};
+                         char why[OTLP_WHY_BYTES]) {
     struct otlp *o = calloc(1, sizeof *o);
     if (!o) {
+        snprintf(why, OTLP_WHY_BYTES, "out of memory");
         return NULL;
     }
     o->target = *target;
@@ -315,7 +343,8 @@ static struct otlp *make(const struct otlp_options *options, const struct target
     target_text(target, o->to);
     snprintf(o->status.to, sizeof o->status.to, "%s", o->to);
     snprintf(o->database, sizeof o->database, "%s", options->database);
-    o->http = http_new(&http);
+    snprintf(o->ca, sizeof o->ca, "%s", options->ca ? options->ca : "");
+    o->http = make_http(o, options->headers, why);
     for (int i = 0; i < OTLP_SIGNALS; i++) {
         o->streams[i].wanted = o->status.signals[i].wanted = options->signals[i];
         otlp_batch_init(&o->streams[i].batch, (enum otlp_signal)i, o->http);
@@ -330,28 +359,29 @@ static struct otlp *make(const struct otlp_options *options, const struct target
 struct otlp *otlp_start(const struct otlp_options *options, struct writer *writer,
                         char why[OTLP_WHY_BYTES]) {
     struct target target;
-    struct otlp_headers headers = {0};
-    struct otlp *o = NULL;
     if (!otlp_check(options->url, options->headers, why) ||
         !target_parse_otlp(options->url, &target, why)) {
         return NULL;
     }
-    if (!options->headers || otlp_headers_read(options->headers, &headers, why)) {
-        o = make(options, &target, &headers);
-        if (!o) {
-            snprintf(why, OTLP_WHY_BYTES, "out of memory");
-        }
+    struct otlp *o = make(options, &target, why);
+    if (!o) {
+        return NULL;
     }
-    otlp_headers_free(&headers);
-    if (o) {
-        o->writer = writer;
-        if (!worker_start(&o->worker, run, o)) {
-            snprintf(why, OTLP_WHY_BYTES, "no thread can be made");
-            free_otlp(o);
-            return NULL;
-        }
+    o->writer = writer;
+    if (!worker_start(&o->worker, run, o)) {
+        snprintf(why, OTLP_WHY_BYTES, "no thread can be made");
+        free_otlp(o);
+        return NULL;
     }
     return o;
+}
+
+bool otlp_renew(struct otlp *o, const char *headers, char why[OTLP_WHY_BYTES]) {
+    struct http *http = make_http(o, headers, why);
+    if (http) {
+        worker_renew(&o->worker, http);
+    }
+    return http;
 }
 
 void otlp_stop(struct otlp *o) {

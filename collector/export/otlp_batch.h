@@ -57,7 +57,7 @@ struct otlp_batch {
         notice[CHANGE_REASON_BYTES]; // what the receiver has said of what it has taken; "": nothing
 };
 
-// http lives as long as it.
+// http lives until it has another one.
 void otlp_batch_init(struct otlp_batch *b, enum otlp_signal signal, struct http *http);
 void otlp_batch_free(struct otlp_batch *b);
 

@@ -35,6 +35,10 @@ struct otlp; // opaque
 // none: that is told in the status and the log.
 struct otlp *otlp_start(const struct otlp_options *options, struct writer *writer,
                         char why[OTLP_WHY_BYTES]);
+// Has it send other headers from now on (NULL: none), at once where the receiver takes nothing.
+// False, and `why` as of otlp_headers_check, where they may not be sent, or there is no memory: all
+// stays.
+bool otlp_renew(struct otlp *o, const char *headers, char why[OTLP_WHY_BYTES]);
 // Ends it and frees it. Where the receiver takes what it is given, what is over is sent first, for
 // LIMIT_EXPORT_END_SECONDS at most; the rest is sent by the next one. NULL is allowed.
 void otlp_stop(struct otlp *o);

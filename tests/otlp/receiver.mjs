@@ -6,7 +6,8 @@
 //   MODULES  the folder node_modules with @opentelemetry/otlp-transformer
 //   TAKEN    the file that lines are appended to
 //   MODE     a file, read at each request: how to answer. take; status N; refuse IDENTITY: 400 to what has that in it; no-metrics: 404 to
-//            these; partial N: taken, but for N of the items, it says; loop: a redirect to itself; endless: an answer without end
+//            these; partial N: taken, but for N of the items, it says; loop: a redirect to itself; endless: an answer without end;
+//            only AUTHORIZATION: 401 to all others
 //   ADDRESS  a file that the port is written to; when it has a port in it already, that one is taken
 import { createRequire } from "node:module";
 import * as fs from "node:fs";
@@ -82,6 +83,8 @@ function answer(request, response, body) {
   if (order === "status") return say(Number(operand), "not now\n");
   if (order === "refuse" && items.some((i) => i.attributes["kprof.identity"] === operand)) return say(400, `no ${operand} here\n`);
   if (order === "no-metrics" && path === "/v1/metrics") return say(404, "404 page not found\n");
+  const authorization = request.headers.authorization ?? null;
+  if (order === "only" && authorization !== operand) return say(401, "who are you?\n");
   if (order === "loop") return say(307, "", { Location: request.url });
   if (order === "endless") {
     response.writeHead(500);
@@ -89,7 +92,6 @@ function answer(request, response, body) {
     response.on("drain", more);
     return more();
   }
-  const authorization = request.headers.authorization ?? null;
   fs.appendFileSync(taken, items.map((i) => JSON.stringify({ ...i, authorization }) + "\n").join(""));
   return say(200, order === "partial" && items.length > 0 ? answers[path](Number(operand)) : "");
 }

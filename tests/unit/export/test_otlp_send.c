@@ -28,6 +28,7 @@ static char url[80];
 
 static int traces_status, metrics_status; // what it answers, but where it refuses
 static char refuses[TEXT];                // what has this in it, 400
+static char wants[TEXT];                  // what has no such header, 401
 static char partial[TEXT];                // the body of its success
 static size_t partial_len;
 static bool slow;
@@ -208,6 +209,9 @@ static void be_receiver(void *arg, int fd, const struct engine_request *r) {
     if (refuses[0] && memmem(body, len, refuses, strlen(refuses))) {
         status = 400;
     }
+    if (wants[0] && !strstr(r->head, wants)) {
+        status = 401;
+    }
     if (status == 200 && !wait) {
         (traces ? see_traces : see_metrics)(body, len);
     }
@@ -256,7 +260,7 @@ static int setup(void **state) {
     const struct writer_options options = {.bucket_s = 10};
     fixture_setup(state);
     traces_status = metrics_status = 200;
-    refuses[0] = 0;
+    refuses[0] = wants[0] = 0;
     partial_len = 0;
     slow = false;
     asked = 0;
@@ -329,6 +333,12 @@ static struct otlp_signal_status status(enum otlp_signal signal) {
             fail_msg("not within a minute: " #condition);                                          \
         }                                                                                          \
     }
+
+static void want(const char *header) {
+    pthread_mutex_lock(&mutex);
+    snprintf(wants, sizeof wants, "%s", header);
+    pthread_mutex_unlock(&mutex);
+}
 
 // -- traces ---------------------------------------------------------------------------------------
 
@@ -912,6 +922,28 @@ static void the_rest_at_its_end(void **state) {
     fixture_expect("SELECT request_id FROM otlp_state", "1");
 }
 
+// Other headers are used at once, by both signals; what is none changes nothing.
+static void other_headers(void **state) {
+    char why[OTLP_WHY_BYTES];
+    (void)state;
+    want("\r\nToken: new\r\n");
+    start();
+    keep(long_ago(), "create", 2);
+    count(long_ago(), "create", (uint64_t[]){5000}, 1);
+    AWAIT(strstr(status(OTLP_TRACES).why, "401") && strstr(status(OTLP_METRICS).why, "401"));
+    assert_true(otlp_renew(otlp, "Token: wrong", why));
+    assert_true(otlp_renew(otlp, "Token: new\nOther: one", why));
+    AWAIT(status(OTLP_TRACES).sending && status(OTLP_METRICS).sending);
+    AWAIT(seen_spans() == 3 && seen_points() == 2);
+    assert_false(otlp_renew(otlp, "Token", why));
+    assert_non_null(strstr(why, "line 1 is no \"Name: value\""));
+    keep(long_ago(), "create", 0);
+    AWAIT(seen_spans() == 4);
+    assert_true(otlp_renew(otlp, NULL, why));
+    keep(long_ago(), "create", 0);
+    AWAIT(strstr(status(OTLP_TRACES).why, "401"));
+}
+
 static void no_end_waits_long(void **state) {
     (void)state;
     slow = true;
@@ -941,6 +973,7 @@ int main(void) {
                                        CASE(in_batches),
                                        cmocka_unit_test(traces_have_the_fields_of_otlp),
                                        cmocka_unit_test(metrics_have_the_fields_of_otlp),
+                                       CASE(other_headers),
                                        CASE(the_rest_at_its_end),
                                        CASE(no_end_waits_long)};
     return cmocka_run_group_tests(tests, NULL, NULL);
