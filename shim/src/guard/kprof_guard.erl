@@ -18,8 +18,8 @@
 %% <li>Dead man's switch: 10 s without a byte from the collector, and all is undone. 10 s without a
 %% word from who loaded us, a kprof node or `kprof attach', and all is undone and unloaded.
 %% (The application's environment can say `silence_ms' for another time.)</li>
-%% <li>The death of kprof_life: what it had set is undone. What an earlier guard left behind is
-%% undone at the start.</li>
+%% <li>The death of kprof_life: what it had set is undone, before the next one begins. What an
+%% earlier guard left behind is undone at the start.</li>
 %% </ul>
 -module(kprof_guard).
 -behaviour(gen_server).
@@ -34,6 +34,7 @@
     counting/1,
     watch/1,
     disarm/0,
+    take_over/0,
     heard/0,
     attend/1, attend/2,
     leave/0, leave/1,
@@ -152,6 +153,12 @@ watch(Gauge) ->
 disarm() ->
     gen_server:call(?MODULE, disarm, 10000).
 
+%% @doc To be called by the next owner, before it begins. What one that is dead had set is undone
+%% when this returns: that it died may be told later than the next one begins.
+-spec take_over() -> ok.
+take_over() ->
+    gen_server:call(?MODULE, take_over, infinity).
+
 %% @doc A byte came from the collector.
 -spec heard() -> ok.
 heard() ->
@@ -259,6 +266,13 @@ handle_call(disarm, _, #s{armed = {Tracer, Patterns, _, _}} = S) ->
     {reply, ok, forget(S)};
 handle_call(disarm, _, S) ->
     {reply, ok, S};
+handle_call(take_over, _, #s{armed = {_, _, Owner, _}} = S) ->
+    case is_process_alive(Owner) of
+        true -> {reply, ok, S};
+        false -> {reply, ok, orphaned(S)}
+    end;
+handle_call(take_over, _, S) ->
+    {reply, ok, S};
 handle_call({attend, Node, Leaving}, _, S) ->
     _ = S#s.attended =/= undefined orelse watch_later(),
     true = ets:insert(?MODULE, {attended, Node, Leaving}),
@@ -310,10 +324,8 @@ handle_info(tick, #s{armed = {Tracer, _, _, _}} = S0) ->
         true ->
             {noreply, tick_later(look(gauge(Now, S)))}
     end;
-handle_info({'DOWN', Ref, process, _, _}, #s{armed = {Tracer, Patterns, _, Ref}} = S) ->
-    _ = undo(Tracer, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
-    kprof_tracer:close(Tracer, now),
-    {noreply, forget(S)};
+handle_info({'DOWN', Ref, process, _, _}, #s{armed = {_, _, _, Ref}} = S) ->
+    {noreply, orphaned(S)};
 handle_info(watch, #s{attended = undefined} = S) ->
     {noreply, S};
 %% Looks are counted, not the time: for as long as this node stands still itself, nobody's word can
@@ -402,6 +414,12 @@ undo(Tracer, Patterns) ->
         [] ->
             ok
     end.
+
+%% The owner is dead.
+orphaned(#s{armed = {Tracer, Patterns, _, _}} = S) ->
+    _ = undo(Tracer, Patterns) =:= counted andalso spawn(kprof_entry, clear_tokens, []),
+    kprof_tracer:close(Tracer, now),
+    forget(S).
 
 close_slots() ->
     case kprof_slots:find() of

@@ -112,6 +112,7 @@ init([]) ->
     _ = process_flag(trap_exit, true),
     % it lowers the sampling of a node that has no time
     _ = process_flag(priority, high),
+    ok = kprof_guard:take_over(),
     true = ets:insert(kprof_guard, {status, idle}),
     {ok, idle, kprof_slots:create()}.
 
