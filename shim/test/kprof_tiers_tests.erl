@@ -80,7 +80,7 @@ changing_case() ->
             _ = kprof_tiers:count_left_out(Slots, After),
             ?assertEqual({Old, New, Count}, {Old, New, kprof_slots:unsampled(Slots) - Told})
         end
-     || {Old, New, Count} <- [{1, 4, 3}, {4, 1, 0}, {2, 4, 4 + 3}]
+     || {Old, New, Count} <- [{1, 4, 3}, {4, 1, 0}, {2, 4, 4 + 3}, {3, 2, 3 + 2}]
     ],
     ok = kprof_entry:uncount(0),
     true = ets:delete(kprof_guard).

@@ -27,7 +27,9 @@ marks(OneIn, Fun, Markers) ->
         end,
         Self ! {result, catch Fun()}
     end),
-    _ = erlang:trace(Pid, true, [call, set_on_spawn, {tracer, self()}]),
+    _ = erlang:trace(Pid, true, [
+        call, set_on_spawn, strict_monotonic_timestamp, {tracer, self()}
+    ]),
     Pid ! go,
     Result =
         receive
@@ -42,12 +44,15 @@ marks(OneIn, Fun, Markers) ->
     kprof_slots:close(Slots),
     _ = kprof_slots:erase(),
     _ = seq_trace:set_token([]),
-    {Result, collect()}.
+    {Result, [Mark || {_, Mark} <- lists:keysort(1, collect())]}.
 
+%% Of two processes the messages may come in another order than they were made.
 collect() ->
     receive
-        {trace, _, call, {kprof_mark, F, [X]}, {_, Label, _, _, _}} -> [{F, X, Label} | collect()];
-        {trace, _, call, _, _} = Other -> [Other | collect()]
+        {trace_ts, _, call, {kprof_mark, F, [X]}, {_, Label, _, _, _}, At} ->
+            [{At, {F, X, Label}} | collect()];
+        {trace_ts, _, call, _, _, At} = Other ->
+            [{At, Other} | collect()]
     after 0 -> []
     end.
 

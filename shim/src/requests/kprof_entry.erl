@@ -24,7 +24,7 @@
 %% traced at all.
 -module(kprof_entry).
 
--export([spec/2, upgrades/1, count/0, uncount/1, unsampled/3, clear_tokens/0]).
+-export([spec/2, upgrades/1, count/0, uncount/1, unsampled/3, unsampled/4, clear_tokens/0]).
 
 -export_type([settings/0]).
 
@@ -67,17 +67,22 @@ spec(
         end,
     Begin = fun(Identity) ->
         [
-            done({set_seq_token, label, label(Base)}),
-            not_back()
+            done({set_seq_token, Event, true})
+         || Event <- [send, 'receive'], maps:get(takes, Settings, false)
         ] ++
-            [
-                done({set_seq_token, Event, true})
-             || Event <- [send, 'receive'], maps:get(takes, Settings, false)
-            ] ++
             [message([entry | Call(Identity)])] ++
             Return ++
             % from OTP 27 on a killed process ends no call
             [done({trace, [], [exiting | Flags]})]
+    end,
+    %% Of calls at the same time more than one may have been drawn for one number, and only whose
+    %% number that is begins. Others are left out, with the message that stands before.
+    Draw = fun(Begun) ->
+        [done({set_seq_token, label, label(Base)}), not_back()] ++
+            case OneIn > 1 of
+                true -> [first([all([is_drawn(given(), OneIn) | Begun]), no_token()])];
+                false -> Begun
+            end
     end,
     Stale = maps:get(stale, Settings, []),
     Old =
@@ -87,19 +92,25 @@ spec(
     Plain = fun(Identity) ->
         [within(Base, Base + ?MARKERS), message(Call(Identity)) | Return]
     end,
-    LeaveOut = fun(Whose, Message) ->
-        [Whose, done(count_up()), Message, done({set_seq_token, sequential_trace_token, []})]
-    end,
+    Inner = message([left_out, entry]),
+    LeaveOut = fun(Whose, Message) -> [Whose, done(count_up()), Message, no_token()] end,
     [
-        {Head, [{'not', {is_seq_trace}} | Drawn ++ Guards], Begin(Identity)}
+        {Head, [{'not', {is_seq_trace}} | Drawn ++ Guards],
+            [{message, false} || OneIn =/= 1] ++ Draw(Begin(Identity))}
      || {Head, Guards, Identity} <- Rows
     ] ++
         [{'_', [{'not', {is_seq_trace}}], [count_up(), {message, false}]} || OneIn =/= 1] ++
         [
             {Head, Guards, [
                 first(
-                    [all([first([Current | Old]) | Drawn] ++ Begin(Identity))] ++
-                        [all(LeaveOut(Current, message([left_out, entry]))) || OneIn =/= 1] ++
+                    [
+                        all(
+                            [first([Current | Old]) | Drawn] ++
+                                [first([all([Current, Inner]), {message, false}]) || OneIn =/= 1] ++
+                                Draw(Begin(Identity))
+                        )
+                    ] ++
+                        [all(LeaveOut(Current, Inner)) || OneIn =/= 1] ++
                         [all(LeaveOut(first(Old), {message, false})) || OneIn =/= 1, Old =/= []] ++
                         [all(Plain(Identity)), {message, false}]
                 )
@@ -116,7 +127,7 @@ upgrades(Base) ->
     Ours = [
         within(Base + ?MARKERS, Base + ?LABELS),
         message([upgraded]),
-        done({set_seq_token, sequential_trace_token, []})
+        no_token()
     ],
     Spec = [{'_', [{is_seq_trace}], [first([all(Ours), {message, false}])]}],
     [
@@ -129,7 +140,9 @@ upgrades(Base) ->
 
 drawn(0) -> [{'=:=', 1, 0}];
 drawn(1) -> [];
-drawn(OneIn) -> [{'=:=', {'rem', {get_tcw}, OneIn}, 0}].
+drawn(OneIn) -> [is_drawn({get_tcw}, OneIn)].
+
+is_drawn(Count, OneIn) -> {'=:=', {'rem', Count, OneIn}, 0}.
 
 said(ask) -> [ask, '$_'];
 said(Identity) -> [Identity].
@@ -150,8 +163,12 @@ count_up() -> {set_tcw, {'band', {'+', {get_tcw}, 1}, ?COUNT}}.
 
 %% The count has not gone back behind that of the label just given; else it goes on behind it.
 not_back() ->
-    Given = {'band', {element, 2, {get_seq_token}}, ?COUNT},
-    {'orelse', {'>', {get_tcw}, Given}, done({set_tcw, {'band', {'+', Given, 1}, ?COUNT}})}.
+    {'orelse', {'>', {get_tcw}, given()}, done({set_tcw, {'band', {'+', given(), 1}, ?COUNT}})}.
+
+%% The number of the call that has just been given its label.
+given() -> {'band', {element, 2, {get_seq_token}}, ?COUNT}.
+
+no_token() -> done({set_seq_token, sequential_trace_token, []}).
 
 %% @doc Begins to count entry calls from 0. Returns the trace control word that was in force, for
 %% {@link uncount/1}.
@@ -167,14 +184,37 @@ uncount(Before) ->
 
 %% @doc How many of the calls counted from `From' on, up to and without `To', the sampler left out.
 -spec unsampled(non_neg_integer(), non_neg_integer(), non_neg_integer()) -> non_neg_integer().
-unsampled(From, To, OneIn) when To >= From ->
-    (To - From) - (multiples(To, OneIn) - multiples(From, OneIn));
 unsampled(From, To, OneIn) ->
-    unsampled(From, ?COUNT + 1, OneIn) + unsampled(0, To, OneIn).
+    unsampled(From, To, OneIn, OneIn).
+
+%% @doc The same where some of the calls were drawn by one sampling and some by another, nobody
+%% knows which: how many both left out.
+%%
+%% None where the count has gone back a little: a thread that was interrupted between reading and
+%% writing it took back what others had counted meanwhile. Back by more than half it began anew.
+-spec unsampled(
+    non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()
+) -> non_neg_integer().
+unsampled(From, To, One, Other) when To >= From ->
+    Drawn = fun(OneIn) -> multiples(To, OneIn) - multiples(From, OneIn) end,
+    (To - From) - Drawn(One) - Drawn(Other) + Drawn(common(One, Other));
+unsampled(From, To, _, _) when From - To =< ?COUNT div 2 ->
+    0;
+unsampled(From, To, One, Other) ->
+    unsampled(From, ?COUNT + 1, One, Other) + unsampled(0, To, One, Other).
 
 %% Multiples of OneIn from 0 on below N.
 multiples(_, 0) -> 0;
 multiples(N, OneIn) -> (N + OneIn - 1) div OneIn.
+
+%% The least multiple of both; 0 where one of them draws nothing.
+common(0, _) -> 0;
+common(_, 0) -> 0;
+common(A, B) -> A div divisor(A, B) * B.
+
+%% The greatest of both.
+divisor(A, 0) -> A;
+divisor(A, B) -> divisor(B, A rem B).
 
 %% @doc Takes the tokens off all processes and messages, if all that processes have are ours: they
 %% would travel on for ever, and make each message dearer. Looks at every process; where somebody

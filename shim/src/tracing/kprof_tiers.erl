@@ -193,14 +193,14 @@ count_left_out(Slots, #tiers{counted = Before, one_in = OneIn} = Tiers) ->
 
 %% @doc The same where the sampling has changed, once the patterns of `After' stand. `Before' had
 %% them until then. Entry calls since `After' was made were sampled as one of the two tells, and
-%% nobody knows how many as which: as few are counted as may be, so that no request is told twice.
+%% nobody knows which as what: those are counted that both leave out, so that no request is told
+%% twice.
 -spec count_changing(kprof_slots:slots(), tiers(), tiers()) -> tiers().
 count_changing(Slots, #tiers{one_in = Old}, #tiers{one_in = New, counted = Since} = After) when
     is_integer(Since)
 ->
     Now = erlang:system_info(trace_control_word),
-    Least = min(kprof_entry:unsampled(Since, Now, Old), kprof_entry:unsampled(Since, Now, New)),
-    ok = kprof_slots:count_unsampled(Slots, Least),
+    ok = kprof_slots:count_unsampled(Slots, kprof_entry:unsampled(Since, Now, Old, New)),
     After#tiers{counted = Now};
 count_changing(_, _, After) ->
     After.
