@@ -59,8 +59,9 @@
     carries = true :: boolean(),
     % nothing is added any more: silence is the end
     drains = false :: boolean(),
-    % of the native tracer: the messages that it had given, with those dropped, and ms since then
+    % of the native tracer: the messages that it had given, with those dropped
     given = 0 :: non_neg_integer(),
+    % ms since then; of a trace port, while it drains
     silent = 0 :: non_neg_integer()
 }).
 
@@ -183,10 +184,19 @@ next(#way{in = {native, State, _}} = Way) ->
     catch
         error:badarg -> over(closed, Way)
     end;
-next(#way{in = In, drains = Drains} = Way) ->
+next(#way{in = In, drains = true, silent = Silent} = Way) when Silent < ?IDLE_MS ->
+    %% by its own looks, not by the clock: where this VM was not run, nothing could come
+    case gen_tcp:recv(In, 0, ?GATHER_MS) of
+        {ok, Bytes} -> next(rest(byte_size(Bytes), (carry(Bytes, Way))#way{silent = 0}));
+        {error, timeout} -> next(listen(0, Way#way{silent = Silent + ?GATHER_MS}));
+        {error, Why} -> over(Why, Way)
+    end;
+next(#way{drains = true} = Way) ->
+    over(timeout, Way);
+next(#way{in = In} = Way) ->
     case gen_tcp:recv(In, 0, ?IDLE_MS) of
         {ok, Bytes} -> next(rest(byte_size(Bytes), carry(Bytes, Way)));
-        {error, timeout} when not Drains -> next(listen(0, Way));
+        {error, timeout} -> next(listen(0, Way));
         {error, Why} -> over(Why, Way)
     end.
 
