@@ -9,7 +9,7 @@
 %% machine who is waited for may stand still itself for a while, and nothing waits.
 -module(kprof_load).
 
--export([new/0, counter/1, begin_at/2, look/2, look/4, rate/1, per_cpu/1, interval/0]).
+-export([new/0, counter/1, begin_at/2, look/2, look/4, rate/1, per_cpu/1, at/1, interval/0]).
 
 -export_type([load/0]).
 
@@ -127,7 +127,12 @@ rate(#load{rate = Rate}) ->
 per_cpu(#load{per_cpu = PerCpu}) ->
     PerCpu.
 
-%% @doc Milliseconds from one look to the next.
+%% @doc When the last look was, in ms.
+-spec at(load()) -> integer().
+at(#load{at = At}) ->
+    At.
+
+%% @doc Milliseconds from one look to the next, on a machine that has time for it.
 -spec interval() -> pos_integer().
 interval() ->
     ?INTERVAL_MS.

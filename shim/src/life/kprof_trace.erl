@@ -548,7 +548,7 @@ sample_by_load(#trace{sampling = Before, load = Load0, ledger = Ledger} = T0) ->
         load = Load,
         ledger =
             case kprof_sampling:lowered(Before) of
-                true -> kprof_ledger:lowered(kprof_load:interval(), Ledger);
+                true -> kprof_ledger:lowered(kprof_load:at(Load) - kprof_load:at(Load0), Ledger);
                 false -> Ledger
             end
     },
