@@ -83,8 +83,11 @@ not_full(Pid) ->
 given_up() ->
     with_relay(fun(Relay, Total, _) ->
         Pid = kprof_full_relay:pid(Relay),
+        % it ends when nothing comes
+        true = erlang:suspend_process(Pid),
         ok = kprof_full_relay:give_up(Relay),
         [Pid ! {N, text} || N <- lists:seq(1, 1234)],
+        true = erlang:resume_process(Pid),
         ok = kprof_full_relay:finish(Relay),
         ?assertEqual(1234, counters:get(Total, 1))
     end).

@@ -314,11 +314,15 @@ encode(Messages, N, #way{gauge = Gauge} = Way) ->
             {Before, Behind} = lists:split(N div 2, Messages),
             encode(Behind, N - N div 2, encode(Before, N div 2, Way));
         false ->
-            ok = atomics:put(Gauge, ?MESSAGE_BYTES, byte_size(Bytes) div N),
+            ok = atomics:put(Gauge, ?MESSAGE_BYTES, mean(byte_size(Bytes), N, Gauge)),
             ok = counters:add(Way#way.taken, 1, byte_size(Bytes)),
             ok = counters:add(Way#way.taken, 2, N),
             hand(N, Bytes, ?WAIT_MS, Way)
     end.
+
+%% Of the messages of late: one large message in a short list says nothing of those that wait.
+mean(Bytes, N, Gauge) ->
+    (atomics:get(Gauge, ?MESSAGE_BYTES) * ?LIST + Bytes) div (?LIST + N).
 
 %% While it waits for credit it does not look into its mailbox, which may be long, nor at the
 %% sender: one whose socket is full is suspended, and whether it is alive would be answered when it
