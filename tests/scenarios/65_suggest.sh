@@ -16,9 +16,12 @@ pasted() { # FILE MORE: runs the command that it ends with, with more behind it,
   PATH="$scratch/bin:$PATH" timeout 120 bash "$scratch/pasted.sh" >"$scratch/pasted.log" 2>&1
 }
 # suggest NODE OPTION...: into $scratch/suggested
+# It may see nobody at work where the machine held up all of its looks.
 suggest() {
-  timeout 600 "$kprof" suggest "$@" --cookie-file "$scratch/cookie" >"$scratch/suggested" 2>"$scratch/suggest.log" ||
-    fail "kprof suggest: $(cat "$scratch/suggest.log")"
+  local tries=5
+  until timeout 600 "$kprof" suggest "$@" --cookie-file "$scratch/cookie" >"$scratch/suggested" 2>"$scratch/suggest.log"; do
+    if [ $? -ne 10 ] || [ $((--tries)) -eq 0 ]; then fail "kprof suggest: $(cat "$scratch/suggest.log")"; fi
+  done
 }
 traces() { grep -qs '^tracing ' "$scratch/$1.log"; } # LOG
 untouched() { is "$(target_eval "$node" 'scenario_left:differences("before").')" "[]" "nothing is left in the node $1"; }
@@ -37,7 +40,7 @@ has "$scratch/idle" "^kprof suggest: nothing to suggest: $node .* while it serve
 untouched "after that"
 
 start_load --seconds 600 --clients 4 --think 2
-served() { [ "$(target_eval "$node" 'length([P || P <- erlang:ports(), {_, "tcp_inet"} <- [erlang:port_info(P, name)]]) > 4.')" = true ]; }
+served() { [ "$(target_eval "$node" 'length([P || P <- erlang:ports(), {_, "tcp_inet"} <- [erlang:port_info(P, name)]]) > 7.')" = true ]; }
 wait_for 30 "clients are served" served
 is "$(target_eval "$node" 'scenario_left:snapshot("before").')" ok "the node before, with its clients"
 # a look of some seconds may miss a server that is quick
@@ -107,6 +110,7 @@ is "$(target_eval "$node" '
 crowded() { [ "$(target_eval "$node" 'erlang:system_info(process_count) > 100000.')" = true ]; }
 alone() { [ "$(target_eval "$node" 'erlang:system_info(process_count) > 1000.')" = false ]; }
 wait_for 60 "they are there" crowded
+watch
 began=$SECONDS
 suggest "$node"
 has "$scratch/suggested" '^  --entry shop_conn:answer/3,returns=none' "the busy ones among 100,000 tell the same"

@@ -66,6 +66,13 @@ static void put_reason(struct buffer *out, const struct shim_suggested *one) {
                   is_long ? "" : clean(one->value, value), clean(one->reason, reason));
 }
 
+void suggest_print_notes(struct buffer *out, const struct shim_suggestions *s) {
+    char text[TEXT_BYTES];
+    for (uint32_t i = 0; i < s->note_count; i++) {
+        buffer_printf(out, "# Note: %s\n", clean(s->notes[i], text));
+    }
+}
+
 void suggest_print_text(struct buffer *out, const struct shim_suggestions *s,
                         const struct suggest_about *about) {
     char text[TEXT_BYTES];
@@ -74,9 +81,7 @@ void suggest_print_text(struct buffer *out, const struct shim_suggestions *s,
     for (uint32_t i = 0; i < s->count; i++) {
         put_reason(out, &s->of[i]);
     }
-    for (uint32_t i = 0; i < s->note_count; i++) {
-        buffer_printf(out, "# Note: %s\n", clean(s->notes[i], text));
-    }
+    suggest_print_notes(out, s);
     buffer_text(out, "\n");
     put_command(out, s, about, " \\\n  ");
     buffer_text(out, "\n");

@@ -14,6 +14,8 @@ struct suggest_about {
 // node says is quoted, and cannot steer a terminal.
 void suggest_print_text(struct buffer *out, const struct shim_suggestions *s,
                         const struct suggest_about *about);
+// What the node could not look at, a line each.
+void suggest_print_notes(struct buffer *out, const struct shim_suggestions *s);
 // One object: node, command, options, notes, config.
 void suggest_print_json(struct buffer *out, const struct shim_suggestions *s,
                         const struct suggest_about *about);

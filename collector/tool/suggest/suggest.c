@@ -174,11 +174,14 @@ static int tell(const struct options *o, const char *node, const struct shim_sug
     struct buffer out = buffer_make(OUT_BYTES);
     struct suggest_about about = {node, o->cookie_file};
     if (s->count == 0) {
+        command_fail("suggest", EXIT_NO_REQUEST,
+                     "nothing to suggest: %s runs no server that is known, and none of its own "
+                     "processes was seen at work. Try again while it serves requests",
+                     node);
+        suggest_print_notes(&out, s);
+        fwrite(out.data, 1, out.len, stderr);
         buffer_free(&out);
-        return command_fail("suggest", EXIT_NO_REQUEST,
-                            "nothing to suggest: %s runs no server that is known, and none of its "
-                            "own processes was seen at work. Try again while it serves requests",
-                            node);
+        return EXIT_NO_REQUEST;
     }
     if (o->config_out && !write_config(o->config_out, s->config)) {
         buffer_free(&out);

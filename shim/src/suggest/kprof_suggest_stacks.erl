@@ -15,6 +15,8 @@
 % parts of the time that it works
 -define(SCAN_REST, 9).
 -define(LOOK_REST, 19).
+% a look that took longer was not run itself for a while
+-define(MOST_REST_MS, 500).
 % different stacks; those beyond are not kept
 -define(MOST, 500).
 -define(POLL_MS, 5).
@@ -127,7 +129,7 @@ answers(Q0, Before) ->
             {Before, Q0}
     end.
 
-rest(Ms) -> timer:sleep(Ms).
+rest(Ms) -> timer:sleep(min(Ms, ?MOST_REST_MS)).
 
 now_native() -> erlang:monotonic_time().
 now_ms() -> erlang:monotonic_time(millisecond).
