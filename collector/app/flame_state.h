@@ -12,7 +12,8 @@
 
 enum {
     SECOND_NS = 1000000000,
-    START_SECONDS = 10, // until a shim has set its patterns, and taken them off
+    START_SECONDS =
+        30, // until a shim, whose node may have no time, has set its patterns, or taken them off
     REASON_BYTES = 32,
     TEXT_BYTES = 400
 };
