@@ -25,6 +25,7 @@
     life_crash/1,
     guard_crash/1,
     both_crash/1,
+    crash_known_late/1,
     app_stop_while_tracing/1,
     app_stop_while_stuck/1,
     samples/1,
@@ -84,6 +85,7 @@ all() ->
         life_crash,
         guard_crash,
         both_crash,
+        crash_known_late,
         app_stop_while_tracing,
         app_stop_while_stuck,
         samples,
@@ -122,7 +124,9 @@ init_per_testcase(Case, Config) ->
      || D <- [filename:dirname(code:which(M)) || M <- [kprof, ?MODULE]]
     ]),
     {ok, Peer, _} = peer:start(#{
-        connection => standard_io, args => Paths ++ ["-kernel", "logger_level", "critical"]
+        wait_boot => 300000,
+        connection => standard_io,
+        args => Paths ++ ["-kernel", "logger_level", "critical"]
     }),
     Mock = kprof_mock_collector:start(),
     Short = lists:member(Case, [dead_man, kprof_node_silent]),
@@ -326,16 +330,30 @@ undoes_everything(Config) ->
      || _ <- [1, 2]
     ],
     ?assertEqual({error, not_tracing}, call(Peer, kprof, stop_trace, [])),
+    if_none_tripped(Mock, fun() -> all_came(Peer, Mock) end).
+
+%% The guard trips where a thread with a full port gets no processor for some 90 ms.
+if_none_tripped(Mock, Check) ->
+    case trips(Mock) of
+        0 -> Check();
+        Trips -> {skip, io_lib:format("not judged: the guard has tripped, ~b times", [Trips])}
+    end.
+
+all_came(Peer, Mock) ->
     Messages = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> length(Ms) >= 6000 end),
     ?assertEqual(6000, length(Messages)),
     ?assertEqual(1000, length(calls_of(Messages, inner))),
     wait(fun() -> kprof_mock_collector:data_connections(Mock) =:= [closed, closed] end),
-    ?assertEqual([], [
-        P
-     || P <- call(Peer, erlang, ports, []),
-        {name, N} <- [call(Peer, erlang, port_info, [P, name])],
-        lists:prefix("trace_ip", N)
-    ]).
+    % it is closed by a process of its own
+    wait(fun() ->
+        [] =:=
+            [
+                P
+             || P <- call(Peer, erlang, ports, []),
+                {name, N} <- [call(Peer, erlang, port_info, [P, name])],
+                lists:prefix("trace_ip", N)
+            ]
+    end).
 
 refuses_before_tracing(Config) ->
     Peer = peer(Config),
@@ -354,9 +372,8 @@ refuses_before_tracing(Config) ->
 no_collector(Config) ->
     Peer = peer(Config),
     Before = call(Peer, kprof_test_app, snapshot, []),
-    {ok, L} = gen_tcp:listen(0, []),
-    {ok, Port} = inet:port(L),
-    ok = gen_tcp:close(L),
+    % the kernel gives it to nobody
+    Port = 1,
     {error, Why} = call(Peer, kprof, start_trace, [[?TIERS, {collector, {"127.0.0.1", Port}}]]),
     Line = kprof:format_error(Why),
     ?assertNotEqual(nomatch, string:find(Line, "127.0.0.1:" ++ integer_to_list(Port))),
@@ -505,6 +522,8 @@ flags_taken_off(Config) ->
             _ = kprof_mock_collector:wait_control(Mock, <<"gap">>, fun(#{<<"reason">> := R}) ->
                 R =:= <<"flags">>
             end),
+            %% of the patterns, by the guard, and of the flags: who is first is open
+            wait(fun() -> length(notes(Mock)) >= 2 end),
             ?assertMatch([_, _], notes(Mock))
     end,
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
@@ -551,11 +570,11 @@ gauge_trips(Config) ->
             Passed = call(Peer, erlang, convert_time_unit, [Untraced, native, millisecond]),
             ct:pal("~b trips; ~b ms are told, ~b passed", [Trips, Told, Passed]),
             ?assert(Passed >= 1000 * Trips),
-            %% one process looks at the same clock for both, one moment after the other: 7 ms apart
-            %% was the most, beside the load and others
+            %% one process looks at the same clock for both, one moment after the other, with the
+            %% load and others beside: 80 ms apart was the most
             timely(
                 Canary,
-                Grown < 500000000 andalso abs(Told - Passed) =< 60 * Trips + Passed div 50,
+                Grown < 500000000 andalso abs(Told - Passed) =< 200 * Trips + Passed div 50,
                 {bounded_memory_and_tripped_ms_are_those_that_passed, Grown, Told, Passed}
             );
         {Trips, _, _} ->
@@ -598,8 +617,42 @@ slow_collector(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
     ok = start_trace(Config, []),
     read_no_more(Mock),
+    Began = erlang:monotonic_time(millisecond),
     timer:sleep(500),
     Start = call(Peer, erlang, memory, [total]),
+    Made = fill(Peer, Mock),
+    case trips(Mock) of
+        0 when Made =/= none -> slow_collector(Start, Began, Made, Config);
+        _ -> {skip, "the guard let too few requests through: the machine has no time for it"}
+    end.
+
+slow_collector(Start, Began, Made, Config) ->
+    {Peer, Mock} = {peer(Config), mock(Config)},
+    ?assertEqual(tracing, call(Peer, kprof, status, [])),
+    ?assert(call(Peer, erlang, memory, [total]) - Start < 50000000),
+    kprof_mock_collector:set(Mock, read, true),
+    _ = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> [x || {dropped, _} <- Ms] =/= [] end),
+    ok = stop_trace(Config),
+    %% each message is there or counted as dropped; so may be what the deaths of those who made the
+    %% requests told, one of each hundred and three each at most, and what the guard asks a full
+    %% port with, each 10 ms
+    Asked = (erlang:monotonic_time(millisecond) - Began) div 10,
+    Messages = kprof_mock_collector:messages(Mock),
+    Dropped = lists:sum([N || {dropped, N} <- Messages]),
+    Unsampled = unsampled(Mock),
+    More = length([M || M <- Messages, tuple_size(M) >= 5]) + Dropped - 6 * (Made - Unsampled),
+    ct:pal("~b requests, ~b messages dropped, ~b requests not sampled, ~b more than were made", [
+        Made, Dropped, Unsampled, More
+    ]),
+    ?assert(Dropped > 0 andalso More >= 0 andalso More =< 3 * (Made div 100) + Asked).
+
+%% Makes requests until more are traced than the buffers on the way take. The guard leaves out those
+%% of a node that has no time. How many it made; none: not even ten times as many are enough.
+fill(Peer, Mock) -> fill(Peer, Mock, 0).
+
+fill(_, _, 250000) ->
+    none;
+fill(Peer, Mock, Before) ->
     [
         begin
             ok = call(Peer, kprof_test_app, requests, [100, x, y]),
@@ -607,24 +660,22 @@ slow_collector(Config) ->
         end
      || _ <- lists:seq(1, 250)
     ],
-    ?assertEqual(tracing, call(Peer, kprof, status, [])),
-    ?assert(call(Peer, erlang, memory, [total]) - Start < 50000000),
-    kprof_mock_collector:set(Mock, read, true),
-    _ = kprof_mock_collector:wait_messages(Mock, fun(Ms) -> [x || {dropped, _} <- Ms] =/= [] end),
-    ok = stop_trace(Config),
-    %% each message is there or counted as dropped; so may be what the deaths of the 250 who made
-    %% the requests told, three each at most
-    Messages = kprof_mock_collector:messages(Mock),
-    Dropped = lists:sum([N || {dropped, N} <- Messages]),
-    Unsampled = lists:sum([
-        U
-     || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(Mock)
-    ]),
-    More = length([M || M <- Messages, tuple_size(M) >= 5]) + Dropped - 6 * (25000 - Unsampled),
-    ct:pal("~b messages dropped, ~b requests not sampled, ~b more than were made", [
-        Dropped, Unsampled, More
-    ]),
-    ?assert(Dropped > 0 andalso More >= 0 andalso More =< 3 * 250).
+    Made = Before + 25000,
+    timer:sleep(1500), % what was left out is told once a second
+    case Made - unsampled(Mock) >= 20000 of
+        true -> Made;
+        false -> fill(Peer, Mock, Made)
+    end.
+
+unsampled(Mock) -> clocked(<<"unsampled">>, Mock).
+trips(Mock) -> clocked(<<"trips">>, Mock).
+
+%% What the clock messages have told of it in all.
+clocked(Key, Mock) ->
+    lists:sum([
+        maps:get(Key, C, 0)
+     || #{<<"type">> := <<"clock">>} = C <- kprof_mock_collector:control(Mock)
+    ]).
 
 %% However tracing ends while the collector does not read: it is told, then or when it is back, how
 %% many messages the trace port gave; those are all that were made, whether they got into the port,
@@ -644,11 +695,12 @@ losses_told(Config) ->
     Ends = [{stop, Stop}, {pause, Pause}, {lost, Drop}],
     Judged = [losses_told(5, Name, End, Config) || {Name, End} <- Ends],
     case lists:member(false, Judged) of
-        true -> {skip, "the guard tripped in each of five rounds: the machine has no time for it"};
+        true -> {skip, "the guard held back in each of five rounds: the machine has no time"};
         false -> ok
     end.
 
-%% Where the guard has tripped meanwhile there was more than one trace: another round is made.
+%% Where the guard has tripped meanwhile there was more than one trace, and where it let too few
+%% requests through nothing was lost: another round is made.
 losses_told(0, _, _, _) ->
     false;
 losses_told(Rounds, Name, End, Config) ->
@@ -657,14 +709,9 @@ losses_told(Rounds, Name, End, Config) ->
     ok = start_trace(Config, []),
     #{<<"labels">> := Labels} = kprof_mock_collector:wait_control(Mock, <<"trace_started">>),
     read_no_more(Mock),
+    Began = erlang:monotonic_time(millisecond),
     timer:sleep(300),
-    [
-        begin
-            ok = call(Peer, kprof_test_app, requests, [100, x, y]),
-            timer:sleep(10)
-        end
-     || _ <- lists:seq(1, 250)
-    ],
+    Made = fill(Peer, Mock),
     Traces = call(Peer, kprof, status, []) =:= tracing,
     End(),
     #{<<"messages">> := Messages, <<"unsent">> := Unsent} =
@@ -677,21 +724,20 @@ losses_told(Rounds, Name, End, Config) ->
     Dropped = lists:sum([N || {dropped, N} <- All]),
     Came = length([M || M <- All, tuple_size(M) > 2]),
     Deaths = length([M || M <- All, tuple_size(M) > 2, element(3, M) =:= out_exited]),
-    Clocks = [C || #{<<"type">> := <<"clock">>} = C <- kprof_mock_collector:control(Mock)],
-    Sum = fun(Key) -> lists:sum([maps:get(Key, C, 0) || C <- Clocks]) end,
     %% on a machine that is busy otherwise the guard may lower the rate
-    Unsampled = Sum(<<"unsampled">>),
-    Trips = Sum(<<"trips">>),
+    Unsampled = unsampled(Mock),
+    Trips = trips(Mock),
     ct:pal(
         "~s: ~b messages, of which ~b came, and the word of ~b dropped ones; ~b were not "
         "sent; ~b requests not sampled; ~b trips",
         [Name, Messages, Came, Dropped, Unsent, Unsampled, Trips]
     ),
     case Trips of
-        0 ->
+        0 when Made =/= none ->
             ?assert(Traces),
-            More = Messages - 6 * (25000 - Unsampled),
-            ?assert(More >= Deaths andalso More =< 1000),
+            More = Messages - 6 * (Made - Unsampled),
+            Asked = (erlang:monotonic_time(millisecond) - Began) div 10,
+            ?assert(More >= Deaths andalso More =< 3 * (Made div 100) + Asked),
             ?assert(Unsent > 0),
             true;
         _ ->
@@ -710,7 +756,11 @@ strangers_in_line(Config) ->
     Ends = [
         fun() -> kprof_mock_collector:drop_connections(Mock) end,
         fun() -> ok = call(Peer, kprof_test_app, kill_relay, []) end,
-        fun() -> ok = call(Peer, kprof_test_app, kill, [[kprof_life]]) end,
+        fun() ->
+            ok = call(Peer, kprof_test_app, kill, [[kprof_life]]),
+            % all is undone by then
+            wait_status(Peer, idle)
+        end,
         fun() -> ok = call(Peer, kprof, stop_trace, []) end
     ],
     [
@@ -719,7 +769,10 @@ strangers_in_line(Config) ->
                 lists:member(start_trace(Config, []), [ok, {error, already_tracing}])
             end),
             wait_status(Peer, tracing),
-            Line ! {port, call(Peer, kprof_test_app, trace_port, [])},
+            %% that of the trace before may not have ended yet
+            wait(fun() -> length(call(Peer, kprof_test_app, trace_ports, [])) =:= 1 end),
+            [Port] = call(Peer, kprof_test_app, trace_ports, []),
+            Line ! {port, Port},
             read_no_more(Mock),
             [
                 begin
@@ -791,10 +844,33 @@ crash(Names, Config) ->
     nothing_left(Peer, Before),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
     %% and it can be started again
-    wait(fun() -> start_trace(Config, []) =:= ok end),
+    ok = start_trace(Config, []),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
     ok = stop_trace(Config),
     ?assertEqual(6, length(kprof_mock_collector:messages(Mock))),
+    nothing_left(Peer, Before).
+
+%% The guard hears of kprof_life's death when the next one is there already: that begins nothing
+%% before all is undone.
+crash_known_late(Config) ->
+    Peer = peer(Config),
+    Before = call(Peer, kprof_test_app, snapshot, []),
+    ok = start_trace(Config, []),
+    ok = call(Peer, sys, suspend, [kprof_guard]),
+    Old = call(Peer, erlang, whereis, [kprof_life]),
+    true = call(Peer, erlang, exit, [Old, kill]),
+    ok = wait(fun() ->
+        Next = call(Peer, erlang, whereis, [kprof_life]),
+        is_pid(Next) andalso Next =/= Old
+    end),
+    timer:sleep(300),
+    ?assertEqual({error, already_tracing}, start_trace(Config, [])),
+    ok = call(Peer, sys, resume, [kprof_guard]),
+    wait_status(Peer, idle),
+    ok = start_trace(Config, []),
+    ok = call(Peer, kprof_test_app, requests, [1, x, y]),
+    ok = stop_trace(Config),
+    ?assertEqual(6, length(kprof_mock_collector:messages(mock(Config)))),
     nothing_left(Peer, Before).
 
 app_stop_while_tracing(Config) ->
@@ -935,8 +1011,8 @@ web_in_flight(Config) ->
     ),
     ?assert(length(Whole) > 50),
     %% a pause finds those of eight processes, and so does whatever else ends the tracing for a
-    %% while
-    ?assert(length(Cut) =< 6 * 8),
+    %% while: three pauses more, the loss, two stops, and the guard
+    ?assert(length(Cut) =< (7 + trips(Mock)) * 8),
     ?assert(length(Cut) > 6).
 
 %% What a process did, from one begin to the next.
@@ -965,7 +1041,9 @@ weights(Config) ->
      || Path <- ["/often", "/other", "/never"], _ <- lists:seq(1, 200)
     ],
     ok = stop_trace(Config),
-    Messages = kprof_mock_collector:messages(Mock),
+    if_none_tripped(Mock, fun() -> weighted(kprof_mock_collector:messages(Mock)) end).
+
+weighted(Messages) ->
     Identities = [
         I
      || {trace_ts, _, call, {kprof_mark, request_begin, 1}, {_, I}, _} <- Messages
@@ -987,19 +1065,11 @@ samples(Config) ->
     ok = start_trace(Config, [{sample, {one_in, 10}}]),
     ok = call(Peer, kprof_test_app, requests, [200, x, y]),
     %% what one clock message tells, the next does not
-    Unsampled = fun() ->
-        lists:sum([
-            U
-         || #{<<"type">> := <<"clock">>, <<"unsampled">> := U} <- kprof_mock_collector:control(
-                Mock
-            )
-        ])
-    end,
-    wait(fun() -> Unsampled() >= 180 end),
+    wait(fun() -> unsampled(Mock) >= 180 end),
     timer:sleep(1200),
     ok = stop_trace(Config),
     ?assertEqual(20 * 6, length(kprof_mock_collector:messages(Mock))),
-    ?assertEqual(180, Unsampled()).
+    ?assertEqual(180, unsampled(Mock)).
 
 asks(Config) ->
     {Peer, Mock} = {peer(Config), mock(Config)},
@@ -1245,7 +1315,12 @@ returns_none_taken_off(Config) ->
     kprof_mock_collector:send(Mock, #{
         type => disarm, m => kprof_test_app, f => outer, a => 1, reason => <<"never returns">>
     }),
-    wait(fun() -> Flags() =:= [arity, call, monotonic_timestamp] end),
+    %% those of processes to come are taken off and set anew
+    wait(fun() ->
+        {flags, New} = call(Peer, kprof_test_app, trace_info, [new, flags]),
+        Flags() =:= [arity, call, monotonic_timestamp] andalso
+            lists:sort(New) =:= [arity, call, monotonic_timestamp]
+    end),
     ok = call(Peer, kprof_test_app, requests, [1, x, y]),
     ok = stop_trace(Config),
     ?assertMatch(
@@ -1790,7 +1865,7 @@ stacks(Config) ->
     ?assertMatch(#{<<"reason">> := <<"stopped">>, <<"held_ms">> := _, <<"late_ms">> := _}, Over),
     #{<<"samples">> := Samples, <<"unchanged">> := Unchanged} = Over,
     ?assertEqual(Samples + Unchanged, length(samples(Config, 1))),
-    ?assertEqual([], sampler_processes(Peer)),
+    ok = wait(fun() -> sampler_processes(Peer) =:= [] end),
     ?assertEqual(8, depth(Config)),
     stop_trace(Config).
 
@@ -1857,8 +1932,7 @@ stacks_end(Config) ->
     wait_stacks(Config, <<"stacks_started">>, 3),
     ?assertEqual(64, depth(Config)),
     kprof_mock_collector:drop_connections(mock(Config)),
-    ok = wait(fun() -> depth(Config) =:= 8 end),
-    ?assertEqual([], sampler_processes(Peer)),
+    ok = wait(fun() -> depth(Config) =:= 8 andalso sampler_processes(Peer) =:= [] end),
     %% the next one is as the first
     ok = wait(fun() -> call(Peer, kprof, status, []) =:= tracing end),
     want_stacks(Config, #{id => 4, seconds => 1}),

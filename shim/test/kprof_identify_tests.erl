@@ -11,9 +11,18 @@ ask_bytes(Fun, Bytes) ->
     after 60000 -> timeout
     end.
 
+%% On a machine that has no time for 200 ms there is no answer.
+answered(Fun, Args, Tries) ->
+    case ask(Fun, Args) of
+        nil when Tries > 1 -> answered(Fun, Args, Tries - 1);
+        Answer -> Answer
+    end.
+
 ask_test_() ->
     [
-        ?_assertEqual(<<"lists_1">>, ask(fun({M, nth, [N]}) -> {M, integer_to_list(N)} end, [1])),
+        ?_assertEqual(
+            <<"lists_1">>, answered(fun({M, nth, [N]}) -> {M, integer_to_list(N)} end, [1], 10)
+        ),
         ?_assertEqual(nil, ask(fun(_) -> undefined end, [1])),
         ?_assertEqual(nil, ask(fun(_) -> error(oops) end, [1])),
         ?_assertEqual(nil, ask(fun(_) -> exit(oops) end, [1])),

@@ -26,9 +26,7 @@ start() -> start(0).
 start(Port) ->
     Owner = self(),
     Pid = spawn(fun() ->
-        {ok, Listen} = gen_tcp:listen(Port, [
-            binary, {active, false}, {reuseaddr, true}, {ip, {127, 0, 0, 1}}
-        ]),
+        Listen = listen(Port),
         {ok, Number} = inet:port(Listen),
         Self = self(),
         spawn_link(fun() -> accept(Listen, Self) end),
@@ -47,6 +45,19 @@ start(Port) ->
         {Pid, _} -> Pid
     after 60000 -> error(mock_collector)
     end.
+
+%% 0: one that the kernel gives to nobody while the collector is away.
+listen(0) ->
+    case try_listen(10000 + rand:uniform(19999)) of
+        {ok, Listen} -> Listen;
+        {error, eaddrinuse} -> listen(0)
+    end;
+listen(Port) ->
+    {ok, Listen} = try_listen(Port),
+    Listen.
+
+try_listen(Port) ->
+    gen_tcp:listen(Port, [binary, {active, false}, {reuseaddr, true}, {ip, {127, 0, 0, 1}}]).
 
 port(Pid) -> ask(Pid, port).
 control(Pid) -> ask(Pid, control).
@@ -152,8 +163,9 @@ connection(Socket, Server) ->
     {ok, #{<<"type">> := <<"hello">>} = Hello} = kprof_msgpack:decode(Bytes),
     case Hello of
         #{<<"role">> := <<"control">>} ->
-            Server ! {control, Socket, Hello},
+            %% before the server looks at it, to know how to frame
             ok = inet:setopts(Socket, [{packet, 4}]),
+            Server ! {control, Socket, Hello},
             read_control(Socket, Server);
         #{<<"role">> := <<"data">>} ->
             Server ! {data_open, self(), Hello},

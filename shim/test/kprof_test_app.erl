@@ -14,7 +14,7 @@
     web_stop/1,
     requests_and_stop/1,
     kill_relay/0,
-    trace_port/0,
+    trace_ports/0,
     kill/1,
     hold/1,
     hot/2,
@@ -111,25 +111,46 @@ requests_and_stop(N) ->
         {'DOWN', Ref, process, Pid, Result} -> Result
     end.
 
+%% There is none for a moment where the guard has just ended the trace, which comes back.
 relay() ->
-    [Relay] = [
-        P
-     || P <- processes(),
-        {_, Stack} <- [process_info(P, current_stacktrace)],
-        {kprof_relay, F, _, _} <- Stack,
-        F =:= next
-    ],
-    Relay.
+    relay(2000).
+
+relay(Tries) when Tries > 0 ->
+    case
+        [
+            P
+         || P <- processes(),
+            {_, Stack} <- [process_info(P, current_stacktrace)],
+            {kprof_relay, F, _, _} <- Stack,
+            F =:= next
+        ]
+    of
+        [Relay] ->
+            Relay;
+        [] ->
+            timer:sleep(10),
+            relay(Tries - 1)
+    end.
 
 kill_relay() ->
     true = exit(relay(), kill),
     ok.
 
-%% The TCP port that the trace port listens on.
-trace_port() ->
-    [Port] = [P || P <- erlang:ports(), {name, "trace_ip_drv" ++ _} <- [erlang:port_info(P, name)]],
-    <<0, Number:16>> = iolist_to_binary(erlang:port_control(Port, $p, "")),
-    Number.
+%% The TCP ports that trace ports listen on.
+trace_ports() ->
+    [
+        Number
+     || Port <- erlang:ports(),
+        {name, "trace_ip_drv" ++ _} <- [erlang:port_info(Port, name)],
+        <<0, Number:16>> <- [listens(Port)]
+    ].
+
+listens(Port) ->
+    try
+        iolist_to_binary(erlang:port_control(Port, $p, ""))
+    catch
+        error:badarg -> closed
+    end.
 
 kill(Names) ->
     Pids = [whereis(Name) || Name <- Names],

@@ -42,6 +42,7 @@ owner(How) ->
             {tracer, T} -> T
         end,
     Keeper = erlang:monitor(process, kprof_tracer:keeper(Tracer)),
+    PortRef = erlang:monitor(port, kprof_tracer:port(Tracer)),
     case How of
         kill -> exit(Pid, kill);
         normal -> Pid ! normal;
@@ -49,7 +50,8 @@ owner(How) ->
     end,
     Reason =
         receive
-            {'DOWN', Ref, process, _, R} -> R
+            {'DOWN', Ref, process, _, R} -> R;
+            {'DOWN', PortRef, port, _, _} when How =/= close -> port_first
         after 60000 -> hangs
         end,
     ?assertEqual(
@@ -60,7 +62,6 @@ owner(How) ->
         end,
         Reason
     ),
-    ?assert(How =:= close orelse erlang:port_info(kprof_tracer:port(Tracer)) =/= undefined),
     receive
         {'DOWN', Keeper, process, _, _} -> ok
     after 60000 -> error(kept)

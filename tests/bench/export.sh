@@ -99,6 +99,7 @@ export_share() {
 bench_export() {
     local round share ratio export_rows
     command -v clickhouse-server >/dev/null || die "clickhouse-server is not there: scripts/install.sh test"
+    command -v clickhouse-client >/dev/null || die "clickhouse-client is not there: apt-get install clickhouse-client"
     make_engine
     (umask 077; printf '%s\n' "$engine_password" >"$scratch/password")
     start_engine

@@ -47,10 +47,6 @@ unset WATCHDOG_USEC
 
 # -- the port that systemd opened --------------------------------------------------------------------------------------
 # Not one of those that the kernel gives to connections: somebody could have it a moment later.
-free_port() {
-  erl -noinput -boot start_clean -eval 'Try = fun T() -> P = 20000 + rand:uniform(9999),
-    case gen_tcp:listen(P, []) of {ok, _} -> P; _ -> T() end end, io:put_chars(integer_to_list(Try())), halt().'
-}
 # activate LOG ADDRESS... -- COMMAND...: through systemd-socket-activate, which starts the command at the first connection
 activate() {
   local log=$1 listen=()

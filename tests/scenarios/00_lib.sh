@@ -145,6 +145,28 @@ code=0
 bash "$scratch/noisy.sh" 2 >"$scratch/scenario.log" 2>&1 || code=$?
 is "$code" 1 "but fails when a count is wrong"
 
+# A scenario in which the guard has tripped runs once more when it fails, and no more than that.
+cat >"$scratch/trips.sh" <<END
+source "$top/tests/scenarios/lib.sh"
+may_trip=\$1
+[ -z "\$2" ] || echo "info node x: tracing stopped (tripped) for a reason" >"\$scratch/collector.log"
+echo run >>"$scratch/runs"
+[ "\$(wc -l <"$scratch/runs")" -ge "\$3" ] || fail "too few runs"
+END
+# runs STATUS RUNS WHAT MAY-TRIP TRIPPED WANTED
+runs() {
+  : >"$scratch/runs"
+  code=0
+  bash "$scratch/trips.sh" "${@:4}" >"$scratch/scenario.log" 2>&1 || code=$?
+  is "$code|$(wc -l <"$scratch/runs")" "$1|$2" "$3"
+}
+runs 0 2 "what fails where the guard has tripped runs once more" "" 1 2
+has "$scratch/scenario.log" '^--- once more, as the guard has tripped: .*for a reason' "and tells why"
+runs 1 2 "what fails again has failed" "" 1 3
+runs 1 1 "so has what fails for another reason" "" "" 2
+runs 1 1 "and what makes it trip" 1 1 2
+runs 0 1 "what does not fail runs once" "" 1 1
+
 # Last, as it may not be judged: without noise the canary says quiet.
 for _ in $(seq 10); do
   watch

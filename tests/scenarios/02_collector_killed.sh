@@ -10,7 +10,7 @@ start_collector
 start_shop "$name"
 start_tracing "$name"
 
-start_load --clients 6 --think 20 --seconds 30
+start_load --clients 6 --think 20 --seconds 45
 wait_for 15 "requests are counted" ledger_reaches requests_complete 200
 killed=$(date +%s%3N)
 kill -KILL "$collector_pid"

@@ -13,10 +13,11 @@ start_load --clients 8 --think 6 --seconds 90
 wait_for 20 "requests are counted" ledger_reaches requests_complete 200
 # Who does not answer for a while is not gone. And so it has lived for longer than the next one will.
 kill -STOP "$shop_pid"
-sleep 14
+sleep 13
 kill -CONT "$shop_pid"
 sleep 3
 has_not "$kprof_log" 'is gone' "a target that hangs for a while is not given up"
+known=$(in_log "node $name@localhost disconnected")
 kill -KILL "$shop_pid"
 status=0
 wait "$load_pid" || status=$?
@@ -24,7 +25,8 @@ is "$status" 1 "the load loses its server"
 holds "$(loaded requests)" -ge 200 "it was served before"
 first=$(loaded requests)
 wait_for 10 "the kprof node notices" grep -q 'is gone, waiting for it' "$kprof_log"
-wait_for 10 "the collector notices" grep -q "node $name@localhost disconnected" "$collector_log"
+disconnected() { [ "$(in_log "node $name@localhost disconnected")" -gt "$known" ]; }
+wait_for 10 "the collector notices" disconnected
 gone "$collector_pid" && fail "the collector ended with the target"
 gone "$kprof_pid" && fail "the kprof node ended with the target"
 incomplete() { [ "$(ledger requests_incomplete)" -ge 1 ]; }
@@ -39,7 +41,7 @@ holds "$seen" -ge $((first * 3 / 4)) "few are unknown to the ledger"
 start_shop "$name"
 wait_for 20 "it is traced again" traced 2
 sleep 1 # with nothing to do: its time must not go on by what its predecessor told of the time
-load --clients 4 --think 2 --requests 300 || fail "the second load failed"
+load --clients 4 --think 20 --requests 300 || fail "the second load failed"
 save_truth
 is "$(truth_total)" 300 "the second shop's truth"
 timely_within 5 "its requests are counted as soon as they are over" ledger_reaches requests_complete $((complete + 300))

@@ -59,7 +59,7 @@ mkdir "$scratch/whole"
 db=$scratch/whole.db
 start_collector --record "$scratch/whole" --record-values
 start_tracing "$name"
-load --clients 6 --think 2 --requests 500 || fail "the load failed"
+load --clients 6 --think 20 --requests 500 || fail "the load failed"
 wait_for 15 "all requests are counted" ledger_reaches requests_complete 500
 stop_tracing
 stop_collector

@@ -21,8 +21,10 @@ capture() {
 peak_kb() { sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$1/status"; }
 seconds() { sed -n 's/^\([0-9.]*\) s, .*/\1/p' "$scratch/replay.log"; }
 # Requests of a capture of kind open, as they were counted: tier, requests, calls, and what one call took, itself, and waited for in µs.
-open_rows() { sql "SELECT tier, requests, calls, round(total_us / calls), round(self_us / calls), round(wait_us / calls)
-                   FROM tier_stats WHERE resolution_s = 3600 AND identity = 'open' ORDER BY calls, total_us DESC" "$1" | sed 's/\.0//g'; }
+open_rows() { sql "SELECT tier, sum(requests), sum(calls), round(sum(total_us) / sum(calls)), round(sum(self_us) / sum(calls)),
+                          round(sum(wait_us) / sum(calls))
+                   FROM tier_stats WHERE resolution_s = 3600 AND identity = 'open' GROUP BY tier
+                   ORDER BY sum(calls), sum(total_us) DESC" "$1" | sed 's/\.0//g'; }
 # Two calls in either of two processes, one within the other; each begins and ends a second after the one before. That second of
 # storage's in which it waits for pool to begin is waiting, and not its own.
 open_truth="\

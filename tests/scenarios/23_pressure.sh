@@ -13,6 +13,7 @@ cat >"$scratch/config" <<'CONFIG'
 [{tier_config, [{http, {shop_http, handle_request, 2}}, {pool, {shop_worker, work, 2}}, {storage, {shop_storage, run, 2}},
                 {render, {shop_render, page, 2}}, {burn, {shop_cost, burn, 1}}]}].
 CONFIG
+may_trip=1
 start_collector
 
 # load NAME SCHEDULERS COST: a node that makes requests without end, each of its schedulers bound to a processor.

@@ -17,13 +17,13 @@ if [ "$(run 'scenario_beside:sessions().')" = true ]; then
   has_not "$kprof_log" 'somebody else' "somebody who traces new processes is no matter"
   is "$(run 'scenario_beside:stop(persistent_term:get(beside)).')" ok "nor that this ends"
   run 'scenario_beside:begin_churn().' >/dev/null
-  load --clients 6 --think 10 --requests 3000 || fail "the load failed"
+  load --clients 4 --think 20 --requests 1500 || fail "the load failed"
   counts=$(run 'scenario_beside:end_churn().')
   IFS=, read -r by_dbg by_other <<<"${counts//[][]/}"
   holds "$by_dbg" -gt 500 "dbg got its messages"
   holds "$by_other" -gt 500 "and so did the other session"
   save_truth
-  wait_for 15 "all requests are in the database" ledger_reaches requests_complete 3000
+  wait_for 15 "all requests are in the database" ledger_reaches requests_complete 1500
   stop_tracing
   stop_collector
   has_not "$collector_log" 'set again|somebody' "nothing had to be set again"

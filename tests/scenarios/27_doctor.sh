@@ -60,7 +60,7 @@ says '^ ok       database .*: 200 complete requests in the last hour, ok$'
 says '^ 0 problems, 0 warnings$'
 
 # -- the database cannot be written: somebody else holds its lock, as with a full disk ---------------------------------
-exec {other}> >(sqlite3 "$db" >"$scratch/other.log" 2>&1)
+exec {other}> >(sqlite3 -cmd '.timeout 10000' "$db" >"$scratch/other.log" 2>&1)
 echo 'BEGIN IMMEDIATE;' >&"$other"
 unwritten() {
   "$kprof" nodes --collector "127.0.0.1:$collector_port" 2>"$scratch/nodes.err" >"$scratch/nodes.txt"

@@ -23,7 +23,7 @@ listed() {
 requests() {
   local before
   before=$(($(ledger requests_complete) + $(ledger requests_unsampled)))
-  load --clients 4 --think 2 --requests "$1" || fail "the load failed"
+  load --clients 4 --think 20 --requests "$1" || fail "the load failed"
   wait_for 15 "$1 requests are in the ledger" accounted $((before + $1))
 }
 accounted() { [ $(($(ledger requests_complete) + $(ledger requests_unsampled))) -ge "$1" ]; }

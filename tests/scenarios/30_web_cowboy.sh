@@ -20,11 +20,7 @@ ask_all
 ask_all --http2
 ask --http2-prior-knowledge /users/5
 ask --http2-prior-knowledge /fail
-# as somebody's trace asks, and with what is none of W3C Trace Context
-trace=0af7651916cd43dd8448eb211c80319c span=b7ad6b7169203331
-ask -X PUT -H "traceparent: 00-$trace-$span-01" /users/6
-ask --http2-prior-knowledge -X PUT -H "Traceparent: 01-$trace-$span-00-more" /users/6
-ask -X PATCH -H "traceparent: 00-$trace-$span-01-more" /users/6
+asked_by_a_trace --http2-prior-knowledge
 raw pipeline 50
 raw leave 3
 raw abandon 3
@@ -57,7 +53,7 @@ for streams in 5 1; do
 done
 raw left 3 -pa "$plugins"/gun-*/ebin "$plugins"/cowlib-*/ebin
 # the rules of the dispatch table name the places
-names='path ~ /^\/users\// { id = method " /users/:id"; store[id] -= method ~ /^P/ }
+names='path ~ /^\/users\// { id = method " /users/:id" }
        path ~ /^\/items\/[0-9]/ { id = method " /items/:number" }
        path ~ /^\/items\/s/ { id = method " /items/:name" }
        path ~ /^\/odd\// { id = method " /odd/:what"; errors[id] += path ~ /(after|midway)$/
@@ -67,16 +63,10 @@ names='path ~ /^\/users\// { id = method " /users/:id"; store[id] -= method ~ /^
        path !~ /^\/(users|items|odd|rest|ws)/ { id = method " /[...]" }
        path == "/stuck" { errors[id]++ }'
 tells_seen "cowboy: what the clients saw" "$names"
-kept() { [ "$(sql "SELECT count(*) FROM slow_requests WHERE identity = '$1 /users/:id'")" = "$2" ]; }
-wait_for 20 "requests that were asked for are kept" kept PUT 2 # which is when their bucket is over
-wait_for 20 "and what was not" kept PATCH 1
-is "$(sql "SELECT identity || '|' || trace_id || '|' || parent_span_id || '|' || count(*) FROM slow_requests WHERE trace_id IS NOT NULL
-  GROUP BY identity, trace_id, parent_span_id")" "PUT /users/:id|$trace|$span|2" "which trace has asked for a request is kept with it"
-is "$(sql "SELECT group_concat(trace_flags) FROM (SELECT trace_flags FROM kept_requests WHERE trace_id IS NOT NULL
-  ORDER BY begin_ns)")" 1,0 "with its flags"
 holds_nothing
 stop_tracing
 comes_and_goes
+stands_below_it
 
 # a route function goes before the rules
 is "$(target_eval "$name@localhost" \
@@ -97,6 +87,7 @@ serve scenario_web_cowboy kprof_cowboy -- -pa "$plugins"/cowboy-*/ebin "$plugins
 web_config '{entry, {cowboy_stream_h, request_process, 3}}' \
   '{identity_f, fun({cowboy_stream_h, request_process, [R, _, _]}) -> {map_get(method, R), map_get(path, R)}; (_) -> undefined end}'
 start_tracing "$name" "$scratch/web.config"
+watch
 raw upgrade 3
 raw upgrade2 3 -pa "$plugins"/cowlib-*/ebin
 ask /users/1 /users/2
@@ -105,7 +96,7 @@ is "$(told_rows)" "CONNECT /ws|3|0|0
 GET /users/1|1|0|1
 GET /users/2|1|0|1
 GET /ws|3|0|0" "none of a websocket's calls is its request's"
-holds "$(sql "SELECT cast(max(max_us) AS integer) FROM tier_stats WHERE tier = '_total' AND identity = 'CONNECT /ws'")" -le 1000000 \
+timely "$(sql "SELECT cast(max(max_us) AS integer) FROM tier_stats WHERE tier = '_total' AND identity = 'CONNECT /ws'")" -le 1000000 \
   "which does not last as long as the websocket, us"
 nothing_lost "$name"
 is "$(ledger stale_calls)" 0 "nor is any call made under its token later"

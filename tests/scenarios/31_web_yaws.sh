@@ -9,6 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/web.sh"
 debian erlang-yaws
 name=yaws_$$
 start_collector
+serve_options="#{port => $(free_port)}"
 serve scenario_web_yaws kprof_yaws -- -pa "$root"/usr/lib/yaws-*/ebin -run file set_cwd "$scratch"
 more() { raw abandon 3; }
 # yaws ends the process of a client that leaves in the middle of its body

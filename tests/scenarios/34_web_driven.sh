@@ -35,7 +35,9 @@ with_entry() {
   web_config '{entry, {scenario_web_plug, endpoint, 2}}' \
     '{identity_f, fun({scenario_web_plug, endpoint, _}) -> entry; (_) -> undefined end}'
   start_tracing "$name" "$scratch/web.config"
+  watch
   ask_all
+  unwatch
   # shellcheck disable=SC2046
   ask --parallel --parallel-max 8 $(users 100 199) $(printf '/fail\n%.0s' {1..20})
   tells_seen "$1: entry and plug together are one request" "$routes"

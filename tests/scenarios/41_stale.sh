@@ -25,7 +25,7 @@ start_erl "$name" -s scenario_stale start
 start_tracing "$name" "$scratch/config"
 watch
 is "$(run "scenario_stale:sockets($sockets, $events).")" ok "$sockets sockets of $events events, and requests beside them"
-wait_for 60 "they are done" finished
+wait_for 90 "they are done" finished
 unwatch
 plain=$(truth plain)
 all_closed() { ledger_reaches "requests_complete + requests_incomplete + requests_expired" $((plain + sockets + 2)); }
@@ -50,7 +50,7 @@ made=$(($(truth "{socket, event}") + $(truth "{socket, store}")))
 holds "$stale" -gt 0 "calls of sockets were stale"
 is "$(($(calls event socket calls) + $(calls store socket calls) + stale))" "$made" \
   "what sockets called under a token is counted, as stale or not"
-holds "$made" -lt $((sockets * events)) "and is not all"
+timely "$made" -lt $((sockets * events)) "and is not all"
 is "$(ledger dropped_messages+orphan_returns+decode_errors)|$(ledger lost_tokens)" "0|1" "nothing else was lost"
 counted_once
 intact

@@ -24,7 +24,7 @@ erl_of scenario_crowd main "$collector_port" pods "$pods" >"$scratch/pods.log" 2
 wait_for 60 "all requests are in the ledger" ledger_reaches requests_complete "$pods"
 stop_collector
 of_hour="resolution_s = 3600"
-is "$(sql "SELECT count(*), sum(requests_complete), max(requests_complete) FROM ledger WHERE $of_hour")" "$pods|$pods|1" \
+is "$(sql "SELECT count(DISTINCT node), sum(requests_complete), max(requests_complete) FROM ledger WHERE $of_hour")" "$pods|$pods|1" \
   "each of $pods nodes has its request"
 is "$(sql "SELECT count(*) FROM tier_stats WHERE $of_hour AND tier = '_total' AND identity = node || ' work'")" "$pods" \
   "under an identity of its own"

@@ -90,9 +90,11 @@ profile() {
   ends "$live" 60
   is "$status" 0 "kprof flame ends by itself: $(tail -n 1 "$scratch/live.log")"
   is "$(patterns)" "$before" "the node's patterns are as before"
-  is "$(sql "SELECT requests || '|' || incomplete FROM profiles WHERE id = $round")" "10|0" "all ten are in the profile"
+  is "$(sql "SELECT requests FROM profiles WHERE id = $round")" 10 "ten are in the profile"
   truth=$(target_eval "$node" 'scenario_flame_spin:truth().' | sed "s/{\([a-z_]*\),\([0-9]*\)}/('\1',\2)/g; s/[][]//g")
   differ=$(times_differ "$round")
+  # what a process sends late, after the machine has stood still, cannot be joined
+  [ "$(sql "SELECT incomplete FROM profiles WHERE id = $round")" = 0 ] || differ="one that is not whole was left out: $differ"
   [ -z "$more" ] || differ="others than those ten were traced: $differ"
 }
 watched=("$(target_eval "$node" 'list_to_integer(os:getpid()).')")
@@ -195,7 +197,7 @@ for _ in 1 2; do
   start "$scratch/live.log" "$kprof" flame "$node" "${at[@]}" --requests 5 --module scenario_flame --for 60s
   live=$!
   traces live.log
-  is "$(target_eval "$node" 'scenario_flame:requests(5).')" ok "five requests"
+  is "$(target_eval "$node" 'scenario_undone:await(true), scenario_flame:requests(5).')" ok "five requests"
   ends "$live" 60
 done
 last=$(sql 'SELECT max(id) FROM profiles')
@@ -210,7 +212,7 @@ is "$(of_json flame.txt stacks[0].before_value)" \
 start "$scratch/flame.txt" "$kprof" flame "$node" "${at[@]}" --for 15s --module scenario_flame --only no_such_identity
 live=$!
 traces flame.txt
-is "$(target_eval "$node" 'scenario_flame:requests(10).')" ok "ten requests"
+is "$(target_eval "$node" 'scenario_undone:await(true), scenario_flame:requests(10).')" ok "ten requests"
 ends "$live" 60
 is "$status" 11 "kprof flame --only no_such_identity ends with 11: $(tail -n 1 "$scratch/flame.txt")"
 # on a busy machine some of the ten come before functions are traced

@@ -69,14 +69,22 @@ loads
 # -- a picture, of a node that has nothing of kprof --------------------------------------------------------------------
 # On a busy machine it knows other processes of requests before those that they begin in, once in some thirty times, and follows these
 # alone: it says so ("not followed"), and is asked again.
-for try in 1 2 3; do
-  rm -f "$scratch"/flame.db* "$scratch/x.svg"
+follows() { # PICTURE LOG COMMAND...
+  local try
+  for try in 1 2 3; do
+    rm -f "$1"
+    "${@:3}"
+    ! grep -q '<title>shop_http:handle_request/2$' "$1" || return 0
+    has "$2" 'processes that were not followed' "try $try has not followed where requests begin, and says so"
+  done
+}
+draws_x() {
+  rm -f "$scratch"/flame.db*
   begin flame "$node" "${entry[@]}" --db "$scratch/flame.db" --requests 10 --module 'shop_*' --out "$scratch/x.svg"
   ends "$pid" 90
   is "$status" 0 "kprof flame --db: $(tail -n 1 "$said")"
-  ! grep -q '<title>shop_http:handle_request/2$' "$scratch/x.svg" || break
-  has "$said" 'processes that were not followed' "try $try has not followed where requests begin, and says so"
-done
+}
+follows "$scratch/x.svg" "$said" draws_x
 is "$(sed -n 1p "$said" | sed 's/:[0-9]*,/:PORT,/')" "running a collector at 127.0.0.1:PORT, which writes $scratch/flame.db" \
   "its first line says which collector"
 has "$said" '^wrote .*x\.svg$' "it has drawn"
@@ -143,17 +151,23 @@ else
   begin_tracing attach "$node" --config "$scratch/config"
   is "$(head -n 1 "$said")" "using the collector at 127.0.0.1:4711" "and with --config"
   # The node is traced already: the picture goes on beside.
-  HOME=$scratch/home timeout 120 "$kprof" flame "$node" --requests 5 --module 'shop_*' --out "$scratch/y.svg" >"$scratch/beside.log" 2>&1 ||
-    fail "kprof flame beside: $(cat "$scratch/beside.log")"
+  draws_y() {
+    HOME=$scratch/home timeout 120 "$kprof" flame "$node" --requests 5 --module 'shop_*' --out "$scratch/y.svg" \
+      >"$scratch/beside.log" 2>&1 || fail "kprof flame beside: $(cat "$scratch/beside.log")"
+  }
+  follows "$scratch/y.svg" "$scratch/beside.log" draws_y
   is "$(head -n 1 "$scratch/beside.log")" "using the collector at 127.0.0.1:4711" "kprof flame takes it, too"
   drawn "$scratch/y.svg" shop_http:handle_request/2 "and draws beside the running trace, out of that collector's database"
   is "$(target_eval "$node" 'kprof:status().')" tracing "which runs on"
   stop INT
   untouched "after both"
   # The node is not traced: in and out, through that collector.
-  begin flame "$node" "${entry[@]}" --requests 5 --module 'shop_*' --out "$scratch/z.svg"
-  ends "$pid" 90
-  is "$status" 0 "in and out through a collector that runs: $(tail -n 1 "$said")"
+  draws_z() {
+    begin flame "$node" "${entry[@]}" --requests 5 --module 'shop_*' --out "$scratch/z.svg"
+    ends "$pid" 90
+    is "$status" 0 "in and out through a collector that runs: $(tail -n 1 "$said")"
+  }
+  follows "$scratch/z.svg" "$said" draws_z
   drawn "$scratch/z.svg" shop_http:handle_request/2 "a picture"
   untouched "after that"
   stop_collector

@@ -32,6 +32,8 @@ attach() {
   wait_for 30 "kprof attach traces" attached
 }
 request() { is "$(target_eval "$node" "scenario_flame:requests($1).")" ok "$1 requests"; }
+# within EXPRESSION: while patterns stand, which they do for five seconds of ten
+within() { target_eval "$node" "scenario_undone:await(true), $1."; }
 
 start_collector
 start_shop "$name"
@@ -42,12 +44,12 @@ attach --entry scenario_flame:handle/1 --tier serve=scenario_flame:serve/0
 request 3
 is "$(target_eval "$node" 'scenario_undone:stands().')" 0 "a module that no request runs is loaded"
 flame --requests 2 --for 30s --module scenario_undone
-request 2
+is "$(within 'scenario_flame:requests(2)')" ok "2 requests"
 none 13 '2 requests came, but ran through none of these modules, or in processes that were not followed$'
 # Whose entry's process has no flag: it began after the patterns were set, and who made it has none. Before OTP 27 the tiers rest, and
 # nobody hears of that request.
-flame --requests 1 --for 8s --module timer
-is "$(target_eval "$node" 'scenario_flame_spin:requests(fun scenario_flame:handle/1, 1).')" ok "a request in a process without a flag"
+flame --requests 1 --for 15s --module timer
+is "$(within 'scenario_flame_spin:requests(fun scenario_flame:handle/1, 1)')" ok "a request in a process without a flag"
 if [ "$(otp_release)" -ge 27 ]; then
   none 13 '1 request came, but ran through none of these modules, or in processes that were not followed$'
 else
@@ -61,7 +63,7 @@ ends "$attach" 30
 attach --entry scenario_flood:deep/1
 is "$(target_eval "$node" '[scenario_flood:deep(9) || _ <- [1, 2, 3]].')" '[ok,ok,ok]' "short requests"
 flame --requests 1 --for 30s --module scenario_flood
-is "$(target_eval "$node" 'scenario_flood:deep(60000).')" ok "a request of 120000 calls, all open at once"
+is "$(within 'scenario_flood:deep(60000)')" ok "a request of 120000 calls, all open at once"
 kill -INT "$flame"
 none 14 '1 request came, and of each messages were lost or could not be joined; kprof report tells why$'
 kill -TERM "$attach"
@@ -72,7 +74,7 @@ attach --entry scenario_flood:requests/1
 is "$(target_eval "$node" '[scenario_flood:requests(5) || _ <- [1, 2, 3]].')" '[5,5,5]' "short requests"
 # none of these requests is wanted, else those that came before are drawn. The process that they are traced to is kept from working
 flame --requests 100000 --for 60s --module scenario_flood --only nobody
-is "$(target_eval "$node" 'scenario_undone:hold(kprof_full_relay, fun() -> scenario_flood:run(2, 3000) > 1000 end).')" true \
+is "$(within 'scenario_undone:hold(kprof_full_relay, fun() -> scenario_flood:run(2, 3000) > 1000 end)')" true \
   "two processes call as fast as they can, and nobody takes the messages"
 none 15 'the guard of the node has ended it: the node made messages faster than the process that it is traced to takes them'
 is "$(target_eval "$node" 'kprof:status().')" tracing "the tiers are traced as before"

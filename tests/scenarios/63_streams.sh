@@ -20,11 +20,12 @@ sums() {
        FROM tier_stats WHERE node = '$1@h' AND resolution_s = 10 GROUP BY 1, 2 ORDER BY 1, 2" "${2:-$db}"
 }
 # lines NODE: its ledger, but for the bytes, as each of several connections has empty frames, and for messages and calls, which
-# count in the bucket in which they come.
+# count in the bucket in which they come. A bucket that has nothing but those is none.
 lines() {
   sql "SELECT bucket_start, requests_complete, requests_incomplete, requests_expired, dropped_messages, orphan_returns, stale_calls,
               decode_errors, verdict
-       FROM ledger WHERE node = '$1@h' AND resolution_s = 10 ORDER BY 1"
+       FROM ledger WHERE node = '$1@h' AND resolution_s = 10 AND requests_complete + requests_incomplete + requests_expired +
+         dropped_messages + orphan_returns + stale_calls + decode_errors > 0 ORDER BY 1"
 }
 # sum NODE COLUMN: of its ledger.
 sum() { sql "SELECT coalesce(sum($2), 0) FROM ledger WHERE node = '$1@h' AND resolution_s = 10"; }

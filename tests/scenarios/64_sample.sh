@@ -55,8 +55,11 @@ ends $! 30
 for metric in samples reductions; do
   one=$(weight 2 scenario_sample:one/1 --metric $metric) two=$(weight 2 scenario_sample:two/1 --metric $metric)
   share=$((one * 1000 / (one + two)))
-  holds $share -ge 303 "one/1 has a third of $metric, within 3 points: $share of 1,000"
-  holds $share -le 363 "and no more"
+  # reductions have the weight of what passed since the look before, which is much for few where the machine held looks up
+  within=30
+  [ $metric = samples ] || within=80
+  holds $share -ge $((333 - within)) "one/1 has a third of $metric, within $((within / 10)) points: $share of 1,000"
+  holds $share -le $((333 + within)) "and no more"
 done
 
 # Ctrl-C

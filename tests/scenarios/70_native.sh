@@ -141,7 +141,10 @@ else
   kill -INT "$attach"
   ends "$attach" 20
 fi
-is "$(find "$TMPDIR" /var/tmp -maxdepth 1 -name "kprof-*" -user "$(id -un)")" "" "nothing is left in the folders"
+left_there() { find "$TMPDIR" /var/tmp -maxdepth 1 -name "kprof-*" -user "$(id -un)"; }
+nothing_there() { [ -z "$(left_there)" ]; }
+wait_for 10 "nothing is left in the folders, which other tests use as well" nothing_there
+ok "nothing is left in the folders"
 stop_collector
 intact
 

@@ -21,6 +21,9 @@ is "$(target_eval "$node" 'scenario_only:start().')" ok "the application runs"
 start_tracing "$name" "$scratch/only.config"
 # those that had begun before have no token, and are over
 wait_for 60 "each worker has made requests" ledger_reaches requests_complete 20
+token() { target_eval "$node" 'element(2, process_info(whereis(scenario_idle), sequential_trace_token)).'; }
+is_behind() { [ "$(token)" != "[]" ]; }
+wait_for 60 "the idle process has the token of a request" is_behind
 
 names=(--registered scenario_server --registered scenario_idle --registered scenario_plain)
 for i in 1 2 3; do names+=(--registered "scenario_worker_$i"); done

@@ -20,7 +20,7 @@ sums() { sql "SELECT tier, identity, printf('%.3f', sum(total_us)), printf('%.3f
 
 mkdir "$scratch/streams"
 start_collector --record "$scratch/streams"
-start_shop "$name" --accounting-wait-ms 2
+start_shop "$name" --accounting-wait-ms 30
 start "$scratch/attach.log" "$kprof" attach "$node" --tracer native --cookie-file "$scratch/cookie" \
   --collector "127.0.0.1:$collector_port" --json "${tiers[@]}" --identity shop_http:handle_request/2:1
 attach=$!

@@ -12,7 +12,7 @@ engine_pid=
 make_engine() {
   local dir=$scratch/clickhouse
   mkdir -p "$dir"
-  read -r engine_port engine_tls_port engine_tcp_port < <(free_ports)
+  engine_port=$(free_port) engine_tls_port=$(free_port) engine_tcp_port=$(free_port)
   engine_ca=$dir/ca.pem
   # shellcheck disable=SC2015
   { openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=kprof-test-ca -keyout "$dir/ca.key" -out "$engine_ca" &&
@@ -39,20 +39,13 @@ make_engine() {
 END_OF_CONFIG
   cat >"$dir/users.xml" <<END_OF_USERS
 <yandex>
-  <profiles><default><max_memory_usage>1000000000</max_memory_usage></default></profiles>
+  <profiles><default><max_memory_usage>4000000000</max_memory_usage></default></profiles>
   <users><kprof>
     <password>$engine_password</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
   </kprof></users>
   <quotas><default/></quotas>
 </yandex>
 END_OF_USERS
-}
-
-free_ports() {
-  /usr/bin/python3 -c 'import socket
-all = [socket.socket() for _ in range(3)]
-for s in all: s.bind(("127.0.0.1", 0))
-print(*[s.getsockname()[1] for s in all])'
 }
 
 engine_answers() { [ "$(engine 'SELECT 1' 2>/dev/null)" = 1 ]; }

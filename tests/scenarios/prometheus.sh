@@ -8,7 +8,7 @@ start_prometheus() {
 global: {scrape_interval: 1s, scrape_timeout: 1s}
 scrape_configs: [{job_name: kprof, static_configs: [{targets: ["${1#http://}"]}]}]
 YML
-  prometheus_port=$((${prometheus_port:-20000 + $$ % 10000} + 1))
+  prometheus_port=$(free_port)
   prometheus=http://127.0.0.1:$prometheus_port
   start "$scratch/prometheus.$prometheus_port.log" prometheus --config.file="$scratch/prometheus.yml" \
     --storage.tsdb.path="$scratch/tsdb.$prometheus_port" --web.listen-address="127.0.0.1:$prometheus_port" "${@:2}"

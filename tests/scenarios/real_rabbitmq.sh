@@ -34,7 +34,6 @@ cat >"$scratch/requests" <<END
 {"PUT /api/users/a", "PUT", "/api/users/a", $json, "{\"password\":\"a\",\"tags\":\"\"}"}.
 {"GET /api/aliveness-test/%2F", "GET", "/api/aliveness-test/%2F", $json, ""}.
 END
-start_collector
 start "$scratch/$name.log" env HOME="$scratch/home" ERL_LIBS="$root/usr/lib/erlang/lib" RABBITMQ_NODENAME="$name@localhost" \
   RABBITMQ_MNESIA_BASE="$scratch/mnesia" RABBITMQ_LOG_BASE="$scratch/log" RABBITMQ_LOGS=- RABBITMQ_ENABLED_PLUGINS_FILE="$scratch/plugins" \
   RABBITMQ_CONF_ENV_FILE="$scratch/env.conf" RABBITMQ_CONFIG_FILE="$scratch/rabbitmq.conf" RABBITMQ_PID_FILE="$scratch/pid" \
@@ -44,15 +43,14 @@ wait_for 90 "the management API listens" listening "$port"
 wait_for 30 "it is all there" grep -q 'completed with .* plugins' "$scratch/$name.log"
 load_http "$port" 2 40 0 # modules are loaded when they are first needed
 before=$(state)
-attach_system --entry cowboy_stream_h:request_process/3 \
+attach_options=(--entry cowboy_stream_h:request_process/3 \
   --tier http=cowboy_stream_h:request_process/3 --tier rest=cowboy_rest:upgrade/4 \
   --tier login=rabbit_auth_backend_internal:user_login_authentication/2 --tier augment=rabbit_mgmt_db:augment_queues/3 \
   --tier channel=rabbit_channel:handle_method/6 \
   --identity 'fun({cowboy_stream_h, request_process, [Request, _, _]}) -> {map_get(method, Request), map_get(path, Request)};
-                  (_) -> undefined end'
-load_http "$port" 8 400 8
+                  (_) -> undefined end')
 # the overview is worked out once for all who ask at that time, and answered to each of them under one token
-may_lose=150 tells_seen
+may_lose=150 attach_and_load "$port" 8 400 8
 "$kprof" report --db "$db"
 if [ "$lowered" -eq 0 ]; then
   holds "$(calls login)" -ge 3200 "each has been authenticated"

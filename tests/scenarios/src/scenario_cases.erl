@@ -758,7 +758,7 @@ rpc_kept(I) ->
 -spec reply_lost(atom()) -> term().
 reply_lost(I) ->
     erlang:spawn(fun() ->
-        ms(15),
+        until_held(one),
         scenario_tiers:cast(one, fun() -> gen_server:reply(erase(held), ok) end)
     end),
     request(I, fun() ->
@@ -770,12 +770,18 @@ reply_lost(I) ->
         end)
     end).
 
+%% Without a message to the server.
+until_held(Server) ->
+    ms(15),
+    {dictionary, Known} = process_info(whereis(Server), dictionary),
+    lists:keymember(held, 1, Known) orelse until_held(Server).
+
 %% A pool's worker that has to be waited for: what comes is the token of the request that gives it
 %% back, and the application carries its own past that.
 -spec lent(atom()) -> term().
 lent(I) ->
     erlang:spawn(fun() ->
-        ms(15),
+        until_held(one),
         request(I, fun() ->
             scenario_tiers:cast(one, fun() -> gen_server:reply(erase(held), ok) end),
             ms(5)

@@ -171,7 +171,7 @@ failures(N, Kind) ->
     length([
         x
      || Id <- lists:seq(1, N),
-        Id rem 20 =/= 0 orelse timer:sleep(20) =:= ok,
+        Id rem 5 =/= 0 orelse timer:sleep(20) =:= ok,
         failed(Kind ++ " " ++ integer_to_list(Id))
     ]).
 

@@ -175,7 +175,11 @@ count(What) -> ets:update_counter(?TABLE, What, 1, {What, 0}).
 %% followed by a new one.
 -spec client([atom()], pos_integer()) -> ok.
 client(Ops, N) ->
-    run(connect(), Ops, Ops, N).
+    client(Ops, N, 1).
+
+%% It thinks for some ms behind each: the trace port shall not be what is tested, nor the guard.
+client(Ops, N, ThinkMs) ->
+    run(connect(), Ops, Ops, N, ThinkMs).
 
 connect() ->
     {ok, Socket} = gen_tcp:connect(
@@ -185,11 +189,11 @@ connect() ->
     ),
     Socket.
 
-run(Socket, _, _, 0) ->
+run(Socket, _, _, 0, _) ->
     gen_tcp:close(Socket);
-run(Socket, [], Ops, N) ->
-    run(Socket, Ops, Ops, N);
-run(Socket, [Op | Rest], Ops, N) ->
+run(Socket, [], Ops, N, ThinkMs) ->
+    run(Socket, Ops, Ops, N, ThinkMs);
+run(Socket, [Op | Rest], Ops, N, ThinkMs) ->
     Began = erlang:monotonic_time(nanosecond),
     ok = gen_tcp:send(Socket, [atom_to_binary(Op), " ", integer_to_binary(200 + N rem 200), $\n]),
     case gen_tcp:recv(Socket, 0, 60000) of
@@ -199,18 +203,17 @@ run(Socket, [Op | Rest], Ops, N) ->
                     {client_ns, Op}, 0
                 }
             ),
-            % the trace port shall not be what is tested
-            timer:sleep(1),
-            run(Socket, Rest, Ops, N - 1);
+            timer:sleep(ThinkMs),
+            run(Socket, Rest, Ops, N - 1, ThinkMs);
         {error, closed} ->
-            run(connect(), Rest, Ops, N - 1)
+            run(connect(), Rest, Ops, N - 1, ThinkMs)
     end.
 
 %% So many clients at once, in the background.
 -spec clients(pos_integer(), [atom()], pos_integer()) -> ok.
 clients(Clients, Ops, N) ->
     persistent_term:put(scenario_entry_clients, [
-        spawn(?MODULE, client, [Ops, N])
+        spawn(fun() -> client(Ops, N, 2 * Clients) end)
      || _ <- lists:seq(1, Clients)
     ]),
     ok.

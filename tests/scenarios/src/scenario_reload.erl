@@ -183,7 +183,7 @@ often(First, Loads) ->
             R
          || {Begin, _} = R <- Requests, {Load, _, Armed} <- Gaps, Begin >= Load, Begin =< Armed
         ]),
-        lists:sum([Off - Load || {Load, Off, _} <- Gaps]) div 1000000,
+        lists:sum([Off || {_, Off, _} <- Gaps]) div 1000000,
         length(Requests)
     }.
 
@@ -201,22 +201,23 @@ until_stopped(Stop, Times) ->
             Times
     end.
 
-%% Loads a version. Gives when, when its function was seen last that it was not traced, and when
-%% that it was.
+%% Loads a version. Gives when, for how long its function was seen at least that it was not traced
+%% (the old one may have been while the new one was loaded), and when it was again.
 gap(Version) ->
     Binary = compiled(scenario_reloaded, Version),
     Load = now_ns(),
     {module, scenario_reloaded} = code:load_binary(scenario_reloaded, "scenario_reloaded", Binary),
-    gap(Load, Load).
+    Loaded = now_ns(),
+    gap(Load, Loaded, Loaded).
 
-gap(Load, Off) ->
+gap(Load, Loaded, Off) ->
     Now = now_ns(),
     case scenario_trace:info({scenario_reloaded, work, 1}, traced) of
         {traced, local} ->
-            {Load, Off, now_ns()};
+            {Load, Off - Loaded, now_ns()};
         {traced, false} when Now - Load < ?ARMED_MS * 1000000 ->
             timer:sleep(1),
-            gap(Load, Now)
+            gap(Load, Loaded, Now)
     end.
 
 %% How many of those requests were open in that many ms before the module was traced again.

@@ -5,11 +5,8 @@
 -export([start/1, out/1]).
 
 -spec start(map()) -> inet:port_number().
-start(_) ->
+start(#{port := Port}) ->
     {ok, Root} = file:get_cwd(),
-    {ok, Taken} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Taken),
-    ok = gen_tcp:close(Taken),
     ok = yaws:start_embedded(
         Root,
         [

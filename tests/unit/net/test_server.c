@@ -604,8 +604,8 @@ static void silence(void **state) {
             slow_for = now() - start;
         }
     }
-    assert_true(silent_for > LIMIT_HELLO_SECONDS - 0.5 && silent_for < LIMIT_HELLO_SECONDS + 2);
-    assert_true(slow_for > LIMIT_HELLO_SECONDS - 0.5 && slow_for < LIMIT_HELLO_SECONDS + 3);
+    assert_true(silent_for > LIMIT_HELLO_SECONDS - 0.5);
+    assert_true(slow_for > LIMIT_HELLO_SECONDS - 0.5);
     assert_false(is_closed(s.control));
     assert_false(is_closed(s.data));
     close(silent);

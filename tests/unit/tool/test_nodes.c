@@ -463,7 +463,8 @@ static void watching(void **state) {
     control_text(&w, "node", slice_text("shop@h"));
     assert_true(control_end(&w) && client_send(c, &b));
     buffer_free(&b);
-    for (int i = 0; i < 3; i++) {
+    // the clock's row, after those that were on their way before it, and one behind it
+    for (int i = 0, told = 0; told < 2; i++) {
         struct control *message;
         struct slice type = {0}, name = {0}, doing = {0};
         struct control_list identities = {0};
@@ -479,11 +480,12 @@ static void watching(void **state) {
         assert_true(control_get_number(rows, "seconds", &seconds) && seconds >= 0 && seconds < 20);
         assert_true(control_get_list(rows, "identities", &identities) && identities.count == 0);
         assert_true(control_get_int(rows, "off_ms", &off));
-        assert_int_equal(off, i == 1 ? 1500 : 0);
+        assert_true(off == 0 || (i > 0 && told == 0 && off == 1500));
+        told += off == 1500 || told > 0;
+        assert_in_range(i, 0, 100);
         control_free(message);
         if (i == 0) {
             say_clock();
-            usleep(30000);
         }
     }
     client_close(c);
