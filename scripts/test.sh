@@ -75,23 +75,33 @@ trap '[ -z "$epmd" ] || epmd -kill >/dev/null 2>&1 || true' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# Says once more, behind ctest's long output, how what each failed test said ended, without colours.
+# said LOG NAME: what a test said, without colours and empty lines.
+said() {
+  awk -v begin="Testing: $2" '
+    substr($0, length($0) - length(begin)) == " " begin { within = 1; said = lines = 0 }
+    within && !said && /^-+$/ { said = 1; lines = 0; next }
+    within && /<end of output>$/ { sub(/<end of output>$/, ""); last = 1 }
+    within && NF { line[++lines] = $0 }
+    last { within = last = 0 }
+    END { for (i = 1; i <= lines; i++) print line[i] }
+  ' "$1" | sed 's/\x1b\[[0-9;]*m//g'
+}
+
+# Says once more, behind ctest's long output, how what each failed test said ended, and behind all of these what failed.
 say_failed() {
-  local log=$1/LastTest.log name
+  local log=$1/LastTest.log name names=()
   [ -s "$1/LastTestsFailed.log" ] || return 0
   while IFS=: read -r _ name; do
     grep -q " Testing: $name\$" "$log" || continue # of an earlier run: ctest keeps the list when it finds no tests
+    names+=("$name")
     printf '\n%s failed. The end of what it said (all of it is in %s):\n' "$name" "$log"
-    awk -v begin="Testing: $name" '
-      substr($0, length($0) - length(begin)) == " " begin { within = 1; said = lines = 0 }
-      within && !said && /^-+$/ { said = 1; lines = 0; next }
-      within && /<end of output>$/ { sub(/<end of output>$/, ""); last = 1 }
-      within && /^FAIL/ { print "  " $0 }
-      within && NF { line[++lines] = $0 }
-      last { within = last = 0 }
-      END { for (i = lines > 25 ? lines - 24 : 1; i <= lines; i++) print "  " line[i] }
-    ' "$log" | sed 's/\x1b\[[0-9;]*m//g'
+    said "$log" "$name" | tail -n 25 | sed 's/^/  /'
   done < "$1/LastTestsFailed.log"
+  printf '\n%s\n' "Failed:"
+  for name in ${names[@]+"${names[@]}"}; do
+    said "$log" "$name" | awk -v name="$name" '/^FAIL/ { print "  " name ": " substr($0, 1, 600); found = 1 }
+      END { if (!found) print "  " name }'
+  done
 }
 
 status=0
