@@ -436,8 +436,8 @@ enum store_status store_open_reader(const char *path, struct store **out,
     return STORE_OK;
 }
 
-// SQLite asks every so many steps of its machine: some 100 µs.
-enum { DEADLINE_STEPS = 10000 };
+// SQLite asks every so many steps of its machine: some 10 µs, where names are not megabytes long.
+enum { DEADLINE_STEPS = 1000 };
 
 static int is_over(void *context) {
     return clock_monotonic() >= ((struct store *)context)->deadline_ns;

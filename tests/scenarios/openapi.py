@@ -60,7 +60,7 @@ def ask_once(path, method, body, **headers):
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     question = urllib.request.Request(URL + path, method=method, headers=headers, data=body if method == "POST" else None)
     try:
-        answer = urllib.request.urlopen(question, timeout=60)
+        answer = urllib.request.urlopen(question, timeout=180)
     except urllib.error.HTTPError as error:
         answer = error
     with answer:
