@@ -14,7 +14,8 @@
 % a call and the end of each of the three, nested/1 calling called/1 once more
 -define(EVENTS_OF_CALL, 8).
 
-%% run(Seconds): what was done, {ok, Traces, Events, Dropped, Loads}; or what went wrong.
+%% run(Seconds): what was done, {ok, Traces, Events, Dropped, Loads}; or what went wrong. It takes
+%% longer where the machine is so busy that no call was traced by then.
 run(Seconds) -> run(Seconds, 1).
 
 %% run(Seconds, Drivers): so many that trace at once, where there are trace sessions.
@@ -48,7 +49,7 @@ add(_, Wrong) -> Wrong.
 drive(Until, Drivers) -> exit(drive(Until, Drivers, {ok, 0, 0, 0, 0})).
 
 drive(Until, Drivers, {ok, Traces, Events, Dropped, Loads} = Done) ->
-    case erlang:monotonic_time(millisecond) > Until of
+    case erlang:monotonic_time(millisecond) > Until andalso Events > 0 of
         true ->
             Done;
         false ->
