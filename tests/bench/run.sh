@@ -254,8 +254,12 @@ bench_calls() {
     call_row 'traced, process without a token' call_no_token call_untraced
     call_row 'traced, with a token: call and return delivered' call_token call_untraced
     call_row 'traced, with a token, returns => none' call_none call_untraced
-    call_row "with ${flags/ /, }, without a token" call_no_token_flags call_untraced
-    call_row "with ${flags/ /, }, with a token" call_token_flags call_untraced
+    if [ -n "$flags" ]; then
+        call_row "with ${flags/ /, }, without a token" call_no_token_flags call_untraced
+        call_row "with ${flags/ /, }, with a token" call_token_flags call_untraced
+    else
+        echo "  trace_gc, trace_scheduling: not on this release of OTP"
+    fi
     call_row 'a list of 1000 made and returned: untraced' list_untraced
     call_row 'traced, with a token: the list is sent' list_token list_untraced
     call_row 'traced, with a token, returns => none' list_none list_untraced

@@ -46,7 +46,6 @@ is "$(times 'READY=1$')" 1 "who cannot start is not ready"
 unset WATCHDOG_USEC
 
 # -- the port that systemd opened --------------------------------------------------------------------------------------
-# Not one of those that the kernel gives to connections: somebody could have it a moment later.
 # activate LOG ADDRESS... -- COMMAND...: through systemd-socket-activate, which starts the command at the first connection
 activate() {
   local log=$1 listen=()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# A ClickHouse for scenarios, with one user, kprof, and a password. Sourced behind lib.sh, never run.
+# A ClickHouse for scenarios and the benchmark, with one user, kprof, and a password. Sourced behind their lib.sh, never run.
 #   ENGINE   debian (which is of 2018), or today: the one that npm has, as a library, behind an HTTP server of ours
+source "$(dirname "${BASH_SOURCE[0]}")/ports.sh"
 
 engine_password='of the-engine\one'
 engine_log=$scratch/clickhouse.log

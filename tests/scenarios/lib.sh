@@ -24,6 +24,7 @@ set -euo pipefail
 : "${KPROF_BUILD:?set it to the build folder, or run ctest -L scenario}"
 KPROF_BUILD=$(cd "$KPROF_BUILD" && pwd)
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$top/tests/scenarios/ports.sh"
 : "${SCENARIO_EBIN:=$KPROF_BUILD/scenarios${KPROF_OTP:+-otp$KPROF_OTP}/ebin}"
 collector=$KPROF_BUILD/kprof-collector
 kprof=$KPROF_BUILD/kprof
@@ -264,14 +265,6 @@ collector_pid=
 
 listens() { grep -qs 'listening on' "$collector_log"; }
 listens_or_ended() { listens || gone "$collector_pid"; }
-
-# free_port: a number that nobody listens on now, and that the kernel gives to nobody while it is not used.
-free_port() {
-  local port
-  while port=$((10000 + RANDOM % 20000)) && listening "$port"; do :; done
-  echo "$port"
-}
-listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 # start_collector [OPTION...]: on a free port the first time, on the same one later. The log is appended to.
 start_collector() {
