@@ -134,17 +134,6 @@ all_again() { sqlite3 -cmd '.timeout 5000' "$db" "INSERT OR REPLACE INTO export_
   (SELECT revision FROM export_state), 0 FROM kept_requests"; }
 marks() { sql "SELECT count(*) FROM export_marks"; }
 all_sent() { [ "$(marks)" = 0 ]; }
-# ends_sent WHAT: the collector ends, and has sent everything, for which it has some seconds. What a busy machine leaves it no time for the
-# next one sends.
-ends_sent() {
-  watch
-  stop_collector
-  timely "$(marks)" -eq 0 "$1"
-  all_sent && return
-  start_collector "${export_options[@]}"
-  wait_for 60 "the next one has sent it" all_sent
-  stop_collector
-}
 engine_has() { [ "$(engine "SELECT sum(calls) FROM kprof.tier_stats FINAL WHERE resolution_s = 10 AND identity = '_total' AND
   tier = '_total'" 2>/dev/null)" -gt 0 ] 2>/dev/null; }
 told() { "$kprof" nodes --json --collector "127.0.0.1:$collector_port" 2>/dev/null >"$scratch/nodes.json" &&
@@ -183,7 +172,7 @@ is "$status" 0 "the load noticed nothing"
 save_truth
 wait_for 20 "all requests are in the database" ledger_reaches requests_complete "$(truth_total)"
 stop_tracing
-ends_sent "at its end the collector has sent everything"
+ends_sent "at its end the collector has sent everything" "${export_options[@]}"
 tells_truth
 same_rows "after the engine's end"
 is "$(engine "SELECT sum(requests) FROM kprof.tier_stats FINAL WHERE resolution_s = 3600 AND identity != '_total' AND tier = '_total'")" \
@@ -228,7 +217,7 @@ ends "$collector_pid" 5
 start_collector "${export_options[@]}"
 wait "$load_pid" || true
 stop_tracing
-ends_sent "the killed collector's rest is sent as well"
+ends_sent "the killed collector's rest is sent as well" "${export_options[@]}"
 counted_once
 same_rows "after the collector's end"
 holds "$(ledger requests_complete)" -gt "$before" "there was more to send"

@@ -287,6 +287,17 @@ stop_collector() {
   ends "$collector_pid" 20
   is "$status" 0 "the collector ends with 0 on TERM"
 }
+# ends_sent WHAT OPTION...: the collector ends, and has sent everything (all_sent, which the scenario has), for which it has some seconds.
+# What a busy machine leaves it no time for the next one sends, with these options.
+ends_sent() {
+  watch
+  stop_collector
+  timely "$(all_sent && echo 1 || echo 0)" -eq 1 "$1"
+  ! all_sent || return 0
+  start_collector "${@:2}"
+  wait_for 60 "the next one has sent it" all_sent
+  stop_collector
+}
 
 # page_of LOG: where the page is that a collector, or kprof serve, serves, without a slash behind it.
 page_of() { sed -nE 's/.*the page (is|of .* is) at (https?:[^ ;]*)\/.*/\2/p' "$1" | head -n 1; }
