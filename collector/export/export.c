@@ -54,6 +54,7 @@ struct exporter {
     bool told;         // that they are, in the log
     bool ending;       // all that is there is sent, due or not
     struct tries tries;
+    struct pace pace;
     bool seen;                // twin_s is what it was when this process began
     int64_t twin_s;           // when another one of our name was there last
     int64_t twin_at;          // when that was found to be a later time
@@ -295,12 +296,6 @@ static bool send_next(struct exporter *e) {
     return ok;
 }
 
-// Waits for so long that a backlog goes at the rate that is allowed.
-static bool keep_rate(struct exporter *e, int64_t began) {
-    int64_t least = (int64_t)e->batch->rows * SECOND / LIMIT_EXPORT_ROWS_PER_SECOND;
-    return worker_sleep(&e->worker, least - (clock_monotonic() - began));
-}
-
 // Something went wrong: longer pauses, the longer it does.
 static bool hold(struct exporter *e) {
     int64_t pause_s = tries_failed(&e->tries);
@@ -322,7 +317,6 @@ static void go_on(struct exporter *e) {
 
 // Sends what is due. Whether to go on.
 static bool turn(struct exporter *e) {
-    int64_t began = clock_monotonic();
     take_renewed(e);
     if (!send_next(e)) {
         // what went wrong may have changed the engine's tables, and taken long
@@ -332,10 +326,9 @@ static bool turn(struct exporter *e) {
     }
     go_on(e);
     drop_old(e);
-    if (e->batch->full && e->batch->rows + e->batch->whole > 0) {
-        return keep_rate(e, began);
-    }
-    return worker_sleep(&e->worker, SECOND);
+    int64_t rest = pace_rest(&e->pace, e->batch->rows, clock_monotonic());
+    bool more = e->batch->full && e->batch->rows + e->batch->whole > 0;
+    return worker_sleep(&e->worker, more ? rest : SECOND);
 }
 
 // What is there is sent now, due or not: nobody knows whether this file is ever opened again.

@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "base/limits.h"
 
-enum { SECOND = 1000000000, NICE = 10, TELL_S = 60 };
+static const int64_t SECOND = 1000000000, MILLISECOND = 1000000;
+enum { NICE = 10, TELL_S = 60 };
 
 void worker_init(struct worker *w) {
     pthread_condattr_t attributes;
@@ -115,4 +116,11 @@ bool tries_may_tell(struct tries *t, int64_t monotonic_s, bool failure) {
     t->told = failure;
     t->tell_at = monotonic_s + TELL_S;
     return true;
+}
+
+int64_t pace_rest(struct pace *p, uint32_t rows, int64_t now) {
+    int64_t earliest = now - LIMIT_EXPORT_CATCH_UP_MS * MILLISECOND;
+    p->until = p->until > earliest ? p->until : earliest;
+    p->until += (int64_t)rows * SECOND / LIMIT_EXPORT_ROWS_PER_SECOND;
+    return p->until - now;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread of an export: it sleeps between its turns and is ended within a time. And how long it
-// waits after what went wrong, and how often the log tells of that.
+// waits after what went wrong and after what went well, and how often the log tells of that.
 #pragma once
 
 #include <pthread.h>
@@ -47,3 +47,13 @@ int64_t tries_failed(struct tries *t);
 bool tries_worked(struct tries *t);
 // Whether the log may have a line of it now: one a minute. failure: it is of one.
 bool tries_may_tell(struct tries *t, int64_t monotonic_s, bool failure);
+
+// What of a backlog was sent. All zero: nothing yet.
+struct pace {
+    int64_t until; // monotonic ns until which it lasts, at the rate that is allowed
+};
+
+// So many rows more were sent by now. For how many ns to send nothing, so that no more than
+// LIMIT_EXPORT_ROWS_PER_SECOND go; a batch that took longer is caught up on by those behind it. Less
+// than one: go on.
+int64_t pace_rest(struct pace *p, uint32_t rows, int64_t now);

@@ -418,8 +418,10 @@
 #define LIMIT_EXPORT_BATCH_DAYS 20
 // Bytes of one row, and of the largest text in it.
 #define LIMIT_EXPORT_ROW_BYTES (64u << 10)
-// Rows sent in a second at most: a backlog leaves the machine to those who make one.
-#define LIMIT_EXPORT_ROWS_PER_SECOND 300000u
+// Rows sent in a second at most: a backlog leaves the machine to those who make one. What a batch
+// takes longer the next ones may catch up on, for that many milliseconds.
+#define LIMIT_EXPORT_ROWS_PER_SECOND 500000u
+#define LIMIT_EXPORT_CATCH_UP_MS 1000
 // Of an engine's answer: bytes of its head, of its body, and seconds until it is whole.
 #define LIMIT_EXPORT_HEAD_BYTES 65536u
 #define LIMIT_EXPORT_ANSWER_BYTES 65536u

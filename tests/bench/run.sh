@@ -60,7 +60,7 @@ if [ -n "$quick" ]; then
 else
     wanted=1000000 thread_rounds=2 rounds=5 bursts=200 shop_rounds=5 shop_seconds=5 flame_rounds=9 flame_rates=3 flame_window=30
     days=730 views=20 people_rounds=3 people_seconds=10 sample_pairs=30 sample_seconds=1 native_rounds=5 export_rounds=5
-    export_history=20 export_minutes=3
+    export_history=60 export_minutes=3
 fi
 clients=8
 
