@@ -307,12 +307,13 @@ struct request_pool {
     struct request_tree *tree;
     uint32_t *places; // scratch of request_spans.c: record -> place of the span
     // Tokens closed lately, of all nodes: sets of CLOSED_WAYS keys, the latest first; 0 is none. A
-    // set is within a cache line.
+    // set has the size of a cache line.
     uint64_t *closed;
     struct episode *episodes; // of all nodes: LIMIT_EPISODES, each at the place that its number has
     struct hop *hops;         // of all nodes: LIMIT_HOPS, each at the place that its number has
     struct rest *rests;       // likewise: LIMIT_RESTS
     struct send *sends;       // of all nodes: LIMIT_SENDS, in sets as those of `closed`
+    struct send sent;         // the latest one, which is not among them yet
     struct lent *lent;        // of all nodes: LIMIT_LENT_LABELS, in sets as those of `closed`
     uint32_t episode_count;   // the number of the latest
     uint32_t hop_count;       // likewise

@@ -20,21 +20,26 @@ static uint64_t send_key(const struct tracker *t, const struct tracker_call *cal
     return hash_mix(call->token ^ hash_mix(call->from ^ hash_mix(call->full_serial ^ t->salt))) | 1;
 }
 
-// The set that a message has its place in, and that place; NULL: it is not there.
-static struct send *send_find(const struct tracker *t, uint64_t key, struct send **set) {
-    *set = &t->pool->sends[(key >> 32) % (LIMIT_SENDS / SEND_WAYS) * SEND_WAYS];
+static struct send *send_set(const struct request_pool *p, uint64_t key) {
+    return &p->sends[(key >> 32) % (LIMIT_SENDS / SEND_WAYS) * SEND_WAYS];
+}
+
+// The place of a message in its set; NULL: it is not there.
+static struct send *send_find(struct send *set, uint64_t key) {
     for (int i = 0; i < SEND_WAYS; i++) {
-        if ((*set)[i].key == key) {
-            return &(*set)[i];
+        if (set[i].key == key) {
+            return &set[i];
         }
     }
     return NULL;
 }
 
-void tracker_sent(struct tracker *t, const struct tracker_call *call) {
-    t->measures = true;
-    uint64_t key = send_key(t, call);
-    struct send *set, *known = send_find(t, key, &set);
+// Puts the message that was sent last among the others.
+static void send_settle(struct request_pool *p) {
+    struct send *set = send_set(p, p->sent.key), *known = send_find(set, p->sent.key);
+    if (p->sent.key == 0) {
+        return;
+    }
     if (known) {
         known->time = INT64_MIN; // one of two
         return;
@@ -42,11 +47,25 @@ void tracker_sent(struct tracker *t, const struct tracker_call *call) {
     for (int i = SEND_WAYS - 1; i > 0; i--) { // the latest first
         set[i] = set[i - 1];
     }
-    set[0] = (struct send){key, call->time};
+    set[0] = p->sent;
+}
+
+// Its set is in no cache: it is fetched while what comes until the next one is handled.
+void tracker_sent(struct tracker *t, const struct tracker_call *call) {
+    struct request_pool *p = t->pool;
+    send_settle(p);
+    t->measures = true;
+    p->sent = (struct send){send_key(t, call), call->time};
+    __builtin_prefetch(send_set(p, p->sent.key), 1);
 }
 
 int64_t send_taken(struct tracker *t, const struct tracker_call *call) {
-    struct send *set, *known = send_find(t, send_key(t, call), &set);
+    uint64_t key = send_key(t, call);
+    if (key == t->pool->sent.key) {
+        send_settle(t->pool);
+        t->pool->sent = (struct send){0};
+    }
+    struct send *set = send_set(t->pool, key), *known = send_find(set, key);
     if (!known || known->time > call->time) {
         return INT64_MIN;
     }
