@@ -61,7 +61,7 @@ native_of() { awk -v k="$1" -v w="$2" -v n="$3" -v at="$4" '$1 == k && $2 == w &
 native_row() {
     local work
     [ -n "$(native_of way 10 "$2" 4)" ] || return 0
-    printf '  %-44s' "$1"
+    printf '  %-46s' "$1"
     for work in 10 1000 shop; do
         if [ -n "$(native_of way $work "$2" 5)" ]; then
             printf ' %4.2f (%4.2f to %4.2f)' "$(native_of way $work "$2" 5)" "$(native_of way $work "$2" 6)" "$(native_of way $work "$2" 7)"
@@ -76,7 +76,7 @@ native_tables() {
     echo
     echo "What is left of the rate when every request is traced, OTP $release: requests for a second of the node's processor"
     echo "time, of those untraced before and after; median of $native_rounds (lowest to highest)"
-    printf '  %-44s %19s %19s %19s %9s\n' '' '10 us, 14 calls' '1 ms, 14 calls' 'sample application' 'MB, 10 us'
+    printf '  %-46s %19s %19s %19s %9s\n' '' '10 us, 14 calls' '1 ms, 14 calls' 'sample application' 'MB, 10 us'
     native_row 'untraced' untraced
     native_row 'kprof, native tracer' native
     native_row 'kprof, native tracer, begins and ends alone' marks
