@@ -1,7 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- kprof's database, version 8: profiles, which are drawn as flame graphs.
---
--- People and programs query the views profiles, profile_stacks and profile_flame, whose names and columns are stable.
 
 -- One row per profile. An id is never given twice.
 CREATE TABLE profile_rows (
@@ -68,53 +66,3 @@ CREATE TRIGGER profile_rows_deleted AFTER DELETE ON profile_rows BEGIN
     DELETE FROM profile_stack_rows WHERE profile_id = old.id;
     DELETE FROM profile_value_rows WHERE profile_id = old.id;
 END;
-
-CREATE VIEW profiles AS
-SELECT p.id                     AS id,
-       CASE p.kind WHEN 0 THEN 'full' ELSE 'samples' END AS kind,
-       p.name                   AS name,
-       n.name                   AS node,
-       strftime('%Y-%m-%dT%H:%M:%SZ', p.begin_ns / 1000000000, 'unixepoch') AS started_at,  -- ISO 8601, UTC
-       (p.end_ns - p.begin_ns) / 1000000 AS duration_ms,  -- ms, for which it was made
-       p.settings               AS settings,      -- JSON
-       p.requests               AS requests,
-       p.incomplete             AS incomplete,
-       p.others                 AS others,
-       p.unseen                 AS unseen,
-       p.refused                AS refused,
-       p.processes              AS processes,
-       p.messages               AS messages,
-       p.losses                 AS losses,
-       p.duration_ns / 1000.0   AS requests_us,   -- µs, of the requests from begin to end, and so are the next two
-       p.parallel_ns / 1000.0   AS parallel_us,
-       p.missing_ns / 1000.0    AS missing_us,
-       p.cut                    AS cut
-FROM profile_rows AS p
-JOIN node_names AS n ON n.id = p.node_id;
-
--- One row per stack, metric and identity, depth first. Adding `self` over stacks gives the whole; adding `value` counts frames twice.
-CREATE VIEW profile_stacks AS
-SELECT s.profile_id             AS profile,
-       s.stack                  AS stack,
-       s.parent                 AS parent,
-       s.level                  AS level,
-       f.name                   AS name,          -- of the uppermost frame
-       f.module                 AS module,
-       f.application            AS application,
-       CASE f.kind WHEN 0 THEN 'function' WHEN 1 THEN 'waiting' WHEN 2 THEN 'asleep' WHEN 3 THEN 'gc' WHEN 4 THEN 'cut'
-                   ELSE 'group' END AS kind,
-       i.name                   AS identity,
-       CASE v.metric WHEN 0 THEN 'wall' ELSE 'calls' END AS metric,
-       v.value / (CASE v.metric WHEN 0 THEN 1000.0 ELSE 1 END) AS value,  -- µs, or calls
-       v.self / (CASE v.metric WHEN 0 THEN 1000.0 ELSE 1 END) AS self
-FROM profile_stack_rows AS s
-JOIN profile_frame_rows AS f ON f.profile_id = s.profile_id AND f.frame = s.frame
-JOIN profile_value_rows AS v ON v.profile_id = s.profile_id AND v.stack = s.stack
-JOIN identity_names AS i ON i.id = v.identity_id;
-
--- The same as Grafana's flame graph takes it: SELECT level, label, value, self FROM profile_flame WHERE profile = 7 AND metric = 'wall'
-CREATE VIEW profile_flame AS
-SELECT profile, metric, level, name AS label, sum(value) AS value, sum(self) AS self
-FROM profile_stacks
-GROUP BY profile, metric, stack
-ORDER BY profile, metric, stack;

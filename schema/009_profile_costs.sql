@@ -1,7 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- kprof's database, version 9: what a profile has cost, what its times lack, and where it was not followed.
---
--- People and programs query the views profiles, profile_requests and profile_missed, whose names and columns are stable.
 
 -- Of profiles that version 8 has kept, 0 and NULL: not known.
 ALTER TABLE profile_rows ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;           -- of `messages`
@@ -49,51 +47,3 @@ CREATE TRIGGER profile_rows_deleted AFTER DELETE ON profile_rows BEGIN
     DELETE FROM profile_request_rows WHERE profile_id = old.id;
     DELETE FROM profile_missed_rows WHERE profile_id = old.id;
 END;
-
-DROP VIEW profiles;
-CREATE VIEW profiles AS
-SELECT p.id                     AS id,
-       CASE p.kind WHEN 0 THEN 'full' ELSE 'samples' END AS kind,
-       p.name                   AS name,
-       n.name                   AS node,
-       strftime('%Y-%m-%dT%H:%M:%SZ', p.begin_ns / 1000000000, 'unixepoch') AS started_at,  -- ISO 8601, UTC
-       (p.end_ns - p.begin_ns) / 1000000 AS duration_ms,  -- ms, for which it was made
-       p.settings               AS settings,      -- JSON
-       p.requests               AS requests,
-       p.incomplete             AS incomplete,
-       p.others                 AS others,
-       p.unseen                 AS unseen,
-       p.refused                AS refused,
-       p.processes              AS processes,
-       p.messages               AS messages,
-       p.losses                 AS losses,
-       p.duration_ns / 1000.0   AS requests_us,   -- µs, of the requests from begin to end, and so are the next two
-       p.parallel_ns / 1000.0   AS parallel_us,
-       p.missing_ns / 1000.0    AS missing_us,
-       p.cut                    AS cut,
-       p.otp                    AS otp,             -- the node's release; empty: not known
-       p.asleep_in_self         AS asleep_in_self,  -- 1: that time was not traced, and is in self
-       p.gc_in_self             AS gc_in_self,
-       p.functions              AS functions,       -- that had patterns; 0: not known, and so are the next ones
-       p.bytes                  AS bytes,           -- of the messages
-       p.stood_ns / 1000000     AS patterns_ms,     -- ms for which patterns stood
-       CASE p.tiers_rested WHEN 1 THEN p.stood_ns / 1000000 ELSE 0 END AS paused_ms  -- ms of these without a trace of the tiers
-FROM profile_rows AS p
-JOIN node_names AS n ON n.id = p.node_id;
-
--- One row per profile and identity of its requests: what being traced fully made them take longer.
-CREATE VIEW profile_requests AS
-SELECT r.profile_id             AS profile,
-       i.name                   AS identity,
-       r.requests               AS requests,
-       r.duration_ns / 1000.0 / r.requests AS mean_us,              -- µs
-       r.others                 AS others,                          -- requests that only the tiers traced
-       r.others_ns / 1000.0 / nullif(r.others, 0) AS others_mean_us  -- µs; NULL: there was none
-FROM profile_request_rows AS r
-JOIN identity_names AS i ON i.id = r.identity_id;
-
--- One row per profile and process that it was not followed into.
-CREATE VIEW profile_missed AS
-SELECT profile_id AS profile, pid, name, requests
-FROM profile_missed_rows
-ORDER BY profile_id, place;

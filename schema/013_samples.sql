@@ -1,8 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- kprof's database, version 13: profiles of samples (kprof sample): looks at processes, second by second.
---
--- People and programs query the views profile_stacks and profile_sampled, whose names and columns are stable. Of a profile of samples
--- profile_stacks has the metrics "samples" and "reductions", of the whole run; kprof flame draws all metrics, of any stretch of it.
 -- The identity of what worked for no request is "_none".
 
 -- What a run of stack sampling came to, one row for each profile of samples.
@@ -41,43 +38,3 @@ CREATE TRIGGER profile_samples_deleted AFTER DELETE ON profile_rows BEGIN
     DELETE FROM profile_sampled_processes WHERE profile_id = old.id;
     DELETE FROM profile_second_rows WHERE profile_id = old.id;
 END;
-
-DROP VIEW profile_flame;
-DROP VIEW profile_stacks;
--- One row per stack, metric and identity, depth first. Adding `self` over stacks gives the whole; adding `value` counts frames twice.
-CREATE VIEW profile_stacks AS
-SELECT s.profile_id             AS profile,
-       s.stack                  AS stack,
-       s.parent                 AS parent,
-       s.level                  AS level,
-       f.name                   AS name,          -- of the uppermost frame
-       f.module                 AS module,
-       f.application            AS application,
-       CASE f.kind WHEN 0 THEN 'function' WHEN 1 THEN 'waiting' WHEN 2 THEN 'asleep' WHEN 3 THEN 'gc' WHEN 4 THEN 'cut'
-                   ELSE 'group' END AS kind,
-       i.name                   AS identity,
-       CASE v.metric WHEN 0 THEN 'wall' WHEN 1 THEN 'calls' WHEN 2 THEN 'samples' ELSE 'reductions' END AS metric,
-       v.value / (CASE v.metric WHEN 0 THEN 1000.0 ELSE 1 END) AS value,  -- µs, calls, samples or reductions
-       v.self / (CASE v.metric WHEN 0 THEN 1000.0 ELSE 1 END) AS self
-FROM profile_stack_rows AS s
-JOIN profile_frame_rows AS f ON f.profile_id = s.profile_id AND f.frame = s.frame
-JOIN profile_value_rows AS v ON v.profile_id = s.profile_id AND v.stack = s.stack
-JOIN identity_names AS i ON i.id = v.identity_id;
-
--- The same as Grafana's flame graph takes it: SELECT level, label, value, self FROM profile_flame WHERE profile = 7 AND metric = 'wall'
-CREATE VIEW profile_flame AS
-SELECT profile, metric, level, name AS label, sum(value) AS value, sum(self) AS self
-FROM profile_stacks
-GROUP BY profile, metric, stack
-ORDER BY profile, metric, stack;
-
-CREATE VIEW profile_sampled AS
-SELECT profile_id               AS profile,
-       looks                    AS looks,
-       unchanged                AS unchanged,
-       unanswered               AS unanswered,
-       held_us / 1000.0         AS held_ms,
-       late_us / 1000.0         AS late_ms,
-       cut                      AS cut,
-       cost_us / 1000.0         AS cost_ms
-FROM profile_sampled_rows;

@@ -43,6 +43,7 @@ extern const struct migration store_migrations[];
 extern const int store_migration_count;
 extern const int store_first_version;  // of the first
 extern const int store_schema_version; // of the last
+extern const char *const store_views;  // makes the views of the last, anew where they are there
 
 enum statement {
     STATEMENT_BEGIN,
@@ -323,10 +324,11 @@ store_pass_over(struct store *s, const struct row_place *at, const char *what, .
 // Closes the connection of a writer, and gives its lock of the file back. The path stays locked.
 void store_disconnect(struct store *s);
 
-// Brings a database of this version, 0 for a new one, to the last version of a list, in one
-// transaction: all steps are done, or none. When one has failed the transaction is open still, and
-// ends with the connection.
-bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count);
+// Brings a database of this version, 0 for a new one, to the last version of a list, and then makes
+// its views, in one transaction: all steps are done, or none. When one has failed the transaction
+// is open still, and ends with the connection.
+bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count,
+                   const char *views);
 
 // Asks for one integer; otherwise when there is no row, it is NULL, or the query fails.
 int64_t store_integer(struct store *s, const char *sql, int64_t otherwise);

@@ -227,7 +227,9 @@ static bool run(sqlite3 *db, const char *sql) {
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count) {
+// Views come last: SQLite reads all that there is anew for each column that is added.
+bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count,
+                   const char *views) {
     if (count == 0 || list[count - 1].version <= version) {
         return true;
     }
@@ -238,7 +240,7 @@ bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, i
     char mark[96];
     snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
              STORE_APPLICATION_ID, list[count - 1].version);
-    return ok && run(db, mark);
+    return ok && run(db, views) && run(db, mark);
 }
 
 static enum store_status status_of(sqlite3 *db) {
@@ -281,7 +283,7 @@ static enum store_status set_up(sqlite3 *db, const char *path, char error[STORE_
              WAL_BYTES, CACHE_KB);
     // The schema comes before WAL, so that the application id is in the file itself from its first
     // page on. NORMAL: a power failure may take the last flushes, never the database.
-    if (!store_migrate(db, version, store_migrations, store_migration_count) ||
+    if (!store_migrate(db, version, store_migrations, store_migration_count, store_views) ||
         !run(db, "PRAGMA journal_mode = WAL") || !run(db, "PRAGMA synchronous = NORMAL") ||
         !run(db, limits)) {
         return failed(db, path, error);
