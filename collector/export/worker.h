@@ -54,6 +54,6 @@ struct pace {
 };
 
 // So many rows more were sent by now. For how many ns to send nothing, so that no more than
-// LIMIT_EXPORT_ROWS_PER_SECOND go; a batch that took longer is caught up on by those behind it. Less
-// than one: go on.
+// LIMIT_EXPORT_ROWS_PER_SECOND go; a batch that took longer is caught up on by those behind it.
+// Less than one: go on.
 int64_t pace_rest(struct pace *p, uint32_t rows, int64_t now);
