@@ -2,7 +2,8 @@
 -- The views of kprof's database, which people and programs query. Their names and columns are stable; the tables below them are not an
 -- interface. Times in the tables are nanoseconds, in the views microseconds.
 --
--- They are made anew whenever the tables come to another version. A change of a view needs such a version, too, if only a file that says so.
+-- All views are made again when a database comes to a new version. So a change here needs a new numbered file, even one with only a
+-- comment: else databases that are there never get it. A view that is taken out here is dropped by such a file.
 
 -- Durations that can be divided by counts. total_us is what a request spends in a tier: calls inside of calls of the same tier and async
 -- ones are no part of it, but of calls, so that total_us / calls is no mean of anything. wait_us / calls is the mean waiting of all calls.
@@ -11,7 +12,6 @@
 --     sum of self_us of its tiers + sum of their waiting_us + self_us of "_total" (uncovered) - parallel_us of "_total" = total_us of "_total"
 -- where parallel is what counts more than once, as it ran at the same time. Calls that end after their request (async) cover nothing, and
 -- nobody waits for them. When a wait begins is told in include/model/requests/request_tree.h.
-DROP VIEW IF EXISTS tier_stats;
 CREATE VIEW tier_stats AS
 SELECT strftime('%Y-%m-%dT%H:%M:%SZ', s.bucket_start, 'unixepoch') AS bucket_start,  -- ISO 8601, UTC
        s.resolution_s           AS resolution_s,  -- seconds
@@ -53,7 +53,6 @@ JOIN identity_names AS i ON i.id = s.identity_id
 JOIN tier_names AS t ON t.id = s.tier_id;
 
 -- The rows of the identity "_total" are made here, by adding the others up.
-DROP VIEW IF EXISTS path_stats;
 CREATE VIEW path_stats AS
 SELECT strftime('%Y-%m-%dT%H:%M:%SZ', p.bucket_start, 'unixepoch') AS bucket_start,  -- ISO 8601, UTC
        p.resolution_s           AS resolution_s,  -- seconds
@@ -93,7 +92,6 @@ FROM (SELECT r.resolution_s, r.bucket_start, r.node_id, i.name AS identity, r.pa
 JOIN node_names AS n ON n.id = p.node_id
 JOIN path_names AS x ON x.id = p.path_id;
 
-DROP VIEW IF EXISTS tier_costs;
 CREATE VIEW tier_costs AS
 SELECT strftime('%Y-%m-%dT%H:%M:%SZ', c.bucket_start, 'unixepoch') AS bucket_start,  -- ISO 8601, UTC
        c.resolution_s           AS resolution_s,  -- seconds
@@ -107,7 +105,6 @@ FROM cost_rows AS c
 JOIN node_names AS n ON n.id = c.node_id
 JOIN tier_names AS t ON t.id = c.tier_id;
 
-DROP VIEW IF EXISTS ledger;
 CREATE VIEW ledger AS
 SELECT strftime('%Y-%m-%dT%H:%M:%SZ', l.bucket_start, 'unixepoch') AS bucket_start,  -- ISO 8601, UTC
        l.resolution_s           AS resolution_s,  -- seconds
@@ -159,7 +156,6 @@ SELECT strftime('%Y-%m-%dT%H:%M:%SZ', l.bucket_start, 'unixepoch') AS bucket_sta
 FROM ledger_rows AS l
 JOIN node_names AS n ON n.id = l.node_id;
 
-DROP VIEW IF EXISTS slow_requests;
 CREATE VIEW slow_requests AS
 SELECT r.id                     AS id,
        n.name                   AS node,
@@ -184,7 +180,6 @@ JOIN node_names AS n ON n.id = r.node_id
 JOIN identity_names AS i ON i.id = r.identity_id
 LEFT JOIN node_names AS m ON m.id = r.maker_id;
 
-DROP VIEW IF EXISTS slow_spans;
 CREATE VIEW slow_spans AS
 SELECT s.request_id             AS request_id,    -- of slow_requests
        s.span                   AS span,          -- 0, 1, 2 … in order of start
@@ -208,7 +203,6 @@ FROM kept_spans AS s
 JOIN kept_requests AS r ON r.id = s.request_id
 JOIN tier_names AS t ON t.id = s.tier_id;
 
-DROP VIEW IF EXISTS profiles;
 CREATE VIEW profiles AS
 SELECT p.id                     AS id,
        CASE p.kind WHEN 0 THEN 'full' ELSE 'samples' END AS kind,
@@ -241,7 +235,6 @@ JOIN node_names AS n ON n.id = p.node_id;
 
 -- One row per stack, metric and identity, depth first. Adding `self` over stacks gives the whole; adding `value` counts frames twice.
 -- Of a profile of samples it has the metrics "samples" and "reductions", of the whole run; kprof flame draws all metrics, of any stretch.
-DROP VIEW IF EXISTS profile_stacks;
 CREATE VIEW profile_stacks AS
 SELECT s.profile_id             AS profile,
        s.stack                  AS stack,
@@ -262,7 +255,6 @@ JOIN profile_value_rows AS v ON v.profile_id = s.profile_id AND v.stack = s.stac
 JOIN identity_names AS i ON i.id = v.identity_id;
 
 -- The same as Grafana's flame graph takes it: SELECT level, label, value, self FROM profile_flame WHERE profile = 7 AND metric = 'wall'
-DROP VIEW IF EXISTS profile_flame;
 CREATE VIEW profile_flame AS
 SELECT profile, metric, level, name AS label, sum(value) AS value, sum(self) AS self
 FROM profile_stacks
@@ -270,7 +262,6 @@ GROUP BY profile, metric, stack
 ORDER BY profile, metric, stack;
 
 -- One row per profile and identity of its requests: what being traced fully made them take longer.
-DROP VIEW IF EXISTS profile_requests;
 CREATE VIEW profile_requests AS
 SELECT r.profile_id             AS profile,
        i.name                   AS identity,
@@ -282,13 +273,11 @@ FROM profile_request_rows AS r
 JOIN identity_names AS i ON i.id = r.identity_id;
 
 -- One row per profile and process that it was not followed into.
-DROP VIEW IF EXISTS profile_missed;
 CREATE VIEW profile_missed AS
 SELECT profile_id AS profile, pid, name, requests
 FROM profile_missed_rows
 ORDER BY profile_id, place;
 
-DROP VIEW IF EXISTS notes;
 CREATE VIEW notes AS
 SELECT r.id                     AS id,
        strftime('%Y-%m-%dT%H:%M:%SZ', r.at_ns / 1000000000, 'unixepoch') AS at,  -- ISO 8601, UTC
@@ -299,7 +288,6 @@ LEFT JOIN node_names AS n ON n.id = r.node_id;
 
 -- One row per stack, identity and process that weighs something itself. Adding self_us over all of them gives the whole, less what is of
 -- processes that are not known.
-DROP VIEW IF EXISTS profile_processes;
 CREATE VIEW profile_processes AS
 SELECT r.profile_id             AS profile,
        p.name                   AS process,
@@ -316,7 +304,6 @@ JOIN profile_stack_rows AS s ON s.profile_id = r.profile_id AND s.stack = r.stac
 JOIN profile_frame_rows AS f ON f.profile_id = s.profile_id AND f.frame = s.frame
 JOIN identity_names AS i ON i.id = r.identity_id;
 
-DROP VIEW IF EXISTS profile_sampled;
 CREATE VIEW profile_sampled AS
 SELECT profile_id               AS profile,
        looks                    AS looks,

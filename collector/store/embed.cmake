@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes the files of schema/ into a C file, in order: cmake -DOUT=… -DDIR=… -P embed.cmake
 # A file is named NNN_what.sql. The first makes a new database of version NNN; the numbers of the others follow without a gap, as file n
-# brings version n-1 to version n. views.sql makes the views of the last version.
+# brings version n-1 to version n, while no view is there. views.sql makes the views of the last version.
 set(c "#include \"internal.h\"\n\n")
 # Appends the bytes of a file to the C file, as an array of that name.
 function(append_bytes file name)
@@ -27,9 +27,16 @@ foreach(file ${files})
   math(EXPR n "${n} + 1")
 endforeach()
 append_bytes(views.sql sql_views)
+file(READ ${DIR}/views.sql views)
+string(REGEX MATCHALL "CREATE VIEW [a-z_]+" views "${views}")
+set(drops "")
+foreach(view ${views})
+  string(REPLACE "CREATE VIEW" "DROP VIEW IF EXISTS" drop "${view}")
+  string(APPEND drops "    \"${drop};\"\n")
+endforeach()
 math(EXPR last "${n} - 1")
 math(EXPR count "${n} - ${first}")
 string(APPEND c "const struct migration store_migrations[] = {\n${table}};\nconst int store_migration_count = ${count};\n"
                 "const int store_first_version = ${first};\nconst int store_schema_version = ${last};\n"
-                "const char *const store_views = (const char *)sql_views;\n")
+                "const struct views store_views = {\n${drops}    , (const char *)sql_views};\n")
 file(WRITE ${OUT} "${c}")

@@ -38,12 +38,18 @@ struct migration {
     const char *sql;
 };
 
+// The views of a version.
+struct views {
+    const char *drop; // drops those that are there
+    const char *make;
+};
+
 // schema/*.sql, embedded by embed.cmake.
 extern const struct migration store_migrations[];
 extern const int store_migration_count;
 extern const int store_first_version;  // of the first
 extern const int store_schema_version; // of the last
-extern const char *const store_views;  // makes the views of the last, anew where they are there
+extern const struct views store_views; // of the last
 
 enum statement {
     STATEMENT_BEGIN,
@@ -324,11 +330,11 @@ store_pass_over(struct store *s, const struct row_place *at, const char *what, .
 // Closes the connection of a writer, and gives its lock of the file back. The path stays locked.
 void store_disconnect(struct store *s);
 
-// Brings a database of this version, 0 for a new one, to the last version of a list, and then makes
-// its views, in one transaction: all steps are done, or none. When one has failed the transaction
-// is open still, and ends with the connection.
+// Brings a database of this version, 0 for a new one, to the last version of a list and to its
+// views, in one transaction: all steps are done, or none. When one has failed the transaction is
+// open still, and ends with the connection.
 bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count,
-                   const char *views);
+                   const struct views *views);
 
 // Asks for one integer; otherwise when there is no row, it is NULL, or the query fails.
 int64_t store_integer(struct store *s, const char *sql, int64_t otherwise);

@@ -268,7 +268,7 @@ enum store_status store_open_mirror(const struct mirror_source *source, struct s
         sqlite3_open_v2(":memory:", &s->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK ||
-        !store_migrate(s->db, 0, store_migrations, store_migration_count, store_views)) {
+        !store_migrate(s->db, 0, store_migrations, store_migration_count, &store_views)) {
         snprintf(error, STORE_ERROR_BYTES, "no memory to read %s", source->name);
         if (s && m) {
             store_close(s);

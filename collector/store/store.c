@@ -227,20 +227,21 @@ static bool run(sqlite3 *db, const char *sql) {
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-// Views come last: SQLite reads all that there is anew for each column that is added.
+// No view is there while steps run: a step could not drop or rename a column that one names, and
+// SQLite parses the whole schema again for each column that is added, views most of all.
 bool store_migrate(sqlite3 *db, int64_t version, const struct migration *list, int count,
-                   const char *views) {
+                   const struct views *views) {
     if (count == 0 || list[count - 1].version <= version) {
         return true;
     }
-    bool ok = run(db, "BEGIN IMMEDIATE");
+    bool ok = run(db, "BEGIN IMMEDIATE") && run(db, views->drop);
     for (int i = 0; ok && i < count; i++) {
         ok = list[i].version <= version || run(db, list[i].sql);
     }
     char mark[96];
     snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
              STORE_APPLICATION_ID, list[count - 1].version);
-    return ok && run(db, views) && run(db, mark);
+    return ok && run(db, views->make) && run(db, mark);
 }
 
 static enum store_status status_of(sqlite3 *db) {
@@ -283,7 +284,7 @@ static enum store_status set_up(sqlite3 *db, const char *path, char error[STORE_
              WAL_BYTES, CACHE_KB);
     // The schema comes before WAL, so that the application id is in the file itself from its first
     // page on. NORMAL: a power failure may take the last flushes, never the database.
-    if (!store_migrate(db, version, store_migrations, store_migration_count, store_views) ||
+    if (!store_migrate(db, version, store_migrations, store_migration_count, &store_views) ||
         !run(db, "PRAGMA journal_mode = WAL") || !run(db, "PRAGMA synchronous = NORMAL") ||
         !run(db, limits)) {
         return failed(db, path, error);

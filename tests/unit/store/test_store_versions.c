@@ -2,6 +2,7 @@
 // Files of other versions of the schema: what is refused, and how a file comes to the next version.
 #include "store_fixture.h"
 
+#include "base/hash.h"
 #include "store/internal.h"
 
 enum { NOON = 1763640000 };
@@ -9,8 +10,10 @@ enum { NOON = 1763640000 };
 // The version after the last, as a next file of schema/ would bring it.
 enum { MOST_STEPS = 100 };
 static struct migration with_next[MOST_STEPS];
-static int steps;         // that and those before it
-static const char *views; // of the last one
+static int steps; // that and those before it
+static const struct views next_views = {
+    "DROP VIEW IF EXISTS tier_costs",
+    "CREATE VIEW tier_costs AS SELECT messages, joules FROM cost_rows"};
 
 static int setup(void **state) {
     assert_true(store_migration_count < MOST_STEPS);
@@ -19,8 +22,6 @@ static int setup(void **state) {
     with_next[steps - 1] =
         (struct migration){store_schema_version + 1,
                            "ALTER TABLE cost_rows ADD COLUMN joules INTEGER NOT NULL DEFAULT 0"};
-    views = "DROP VIEW IF EXISTS tier_costs;"
-            "CREATE VIEW tier_costs AS SELECT messages, joules FROM cost_rows";
     return fixture_setup(state);
 }
 
@@ -30,7 +31,8 @@ static bool migrated(const struct migration *list, int count) {
     int64_t version = strtol(text, NULL, 10);
     free(text);
     assert_int_equal(sqlite3_open(fixture_db, &db), SQLITE_OK);
-    bool ok = store_migrate(db, version, list, count, list == with_next ? views : store_views);
+    bool ok =
+        store_migrate(db, version, list, count, list == with_next ? &next_views : &store_views);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     return ok;
 }
@@ -214,6 +216,28 @@ static void test_waiting_of_older_files(void **state) {
         "_total60:2:? _total60:1:0.7 _total3600:3:? buy60:2:? buy60:1:0.7 buy3600:3:?");
 }
 
+// A step may drop a column that a view of the version before names.
+static void test_no_view_is_in_the_way(void **state) {
+    (void)state;
+    write_cost();
+    with_next[steps - 1].sql = "ALTER TABLE cost_rows DROP COLUMN stale_calls;"
+                               "ALTER TABLE cost_rows ADD COLUMN joules INTEGER";
+    assert_true(migrated(with_next, steps));
+    fixture_expect("SELECT group_concat(messages) FROM tier_costs", "7,7,7");
+}
+
+// Databases that are there get a change of a view with a new version alone.
+static void test_views_change_with_the_version(void **state) {
+    (void)state;
+    enum { VERSION = 18, VIEWS = 0x054cce28 }; // what views.sql is then
+    uint32_t views = (uint32_t)(hash_bytes(slice_text(store_views.make)) >> 32);
+    if (store_schema_version != VERSION || views != VIEWS) {
+        fail_msg("views.sql or the version has changed: with a new numbered file in schema/, write "
+                 "%d and %#010x here",
+                 store_schema_version, views);
+    }
+}
+
 // Here a table of somebody's own is in its way.
 static void test_a_step_that_fails_changes_nothing(void **state) {
     (void)state;
@@ -252,6 +276,8 @@ int main(void) {
         VERSION_TEST(test_a_new_file_goes_through_all_of_them),
         VERSION_TEST(test_profiles_of_version_8),
         VERSION_TEST(test_waiting_of_older_files),
+        VERSION_TEST(test_no_view_is_in_the_way),
+        VERSION_TEST(test_views_change_with_the_version),
         VERSION_TEST(test_a_step_that_fails_changes_nothing),
         VERSION_TEST(test_all_steps_or_none),
     };
