@@ -48,12 +48,11 @@ bool tries_worked(struct tries *t);
 // Whether the log may have a line of it now: one a minute. failure: it is of one.
 bool tries_may_tell(struct tries *t, int64_t monotonic_s, bool failure);
 
-// What of a backlog was sent. All zero: nothing yet.
+// The pace of a backlog. All zero: nothing was sent yet.
 struct pace {
-    int64_t until; // monotonic ns until which it lasts, at the rate that is allowed
+    int64_t until; // monotonic ns at which all that was sent would be through, at the allowed rate
 };
 
-// So many rows more were sent by now. For how many ns to send nothing, so that no more than
-// LIMIT_EXPORT_ROWS_PER_SECOND go; a batch that took longer is caught up on by those behind it.
-// Less than one: go on.
+// So many rows more were sent by now. For how many ns to wait before the next batch; less than one:
+// go on. Time lost to a slow batch may be made up, up to LIMIT_EXPORT_CATCH_UP_MS.
 int64_t pace_rest(struct pace *p, uint32_t rows, int64_t now);

@@ -418,8 +418,8 @@
 #define LIMIT_EXPORT_BATCH_DAYS 20
 // Bytes of one row, and of the largest text in it.
 #define LIMIT_EXPORT_ROW_BYTES (64u << 10)
-// Rows sent in a second at most: a backlog leaves the machine to those who make one. What a batch
-// takes longer the next ones may catch up on, for that many milliseconds.
+// Rows sent in a second on average, at most: a backlog leaves the machine to those who make one.
+// Time lost to a slow batch may be made up, up to so many ms; a backlog begins with as much.
 #define LIMIT_EXPORT_ROWS_PER_SECOND 500000u
 #define LIMIT_EXPORT_CATCH_UP_MS 1000
 // Of an engine's answer: bytes of its head, of its body, and seconds until it is whole.

@@ -70,7 +70,8 @@ __attribute__((noinline)) static uint64_t read_long_number(struct cursor *c) {
     return 0;
 }
 
-// Most have up to three bytes. Where the block ends behind them, so many need not be there.
+// Most have up to three bytes. Near the block's end, where fewer are left, they are read one by
+// one.
 __attribute__((always_inline)) static inline uint64_t read_number(struct cursor *c) {
     enum { SURE = 3, MORE = 0x80 };
     const uint8_t *p = c->at;

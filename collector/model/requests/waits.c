@@ -14,7 +14,7 @@ enum {
     SEND_WAYS = 4,
     RESTS_BACK = 64 // of a process that are looked through
 };
-_Static_assert(SEND_WAYS * sizeof(struct send) == 64, "a set is a cache line");
+_Static_assert(SEND_WAYS * sizeof(struct send) == 64, "a set has the size of a cache line");
 
 static uint64_t send_key(const struct tracker *t, const struct tracker_call *call) {
     return hash_mix(call->token ^ hash_mix(call->from ^ hash_mix(call->full_serial ^ t->salt))) | 1;
@@ -36,10 +36,10 @@ static struct send *send_find(struct send *set, uint64_t key) {
 
 // Puts the message that was sent last among the others.
 static void send_settle(struct request_pool *p) {
-    struct send *set = send_set(p, p->sent.key), *known = send_find(set, p->sent.key);
     if (p->sent.key == 0) {
         return;
     }
+    struct send *set = send_set(p, p->sent.key), *known = send_find(set, p->sent.key);
     if (known) {
         known->time = INT64_MIN; // one of two
         return;
@@ -50,13 +50,14 @@ static void send_settle(struct request_pool *p) {
     set[0] = p->sent;
 }
 
-// Its set is in no cache: it is fetched while what comes until the next one is handled.
+// Its set is in no cache. So it is only fetched now, and the message is put there when the next one
+// is sent, or it is taken itself.
 void tracker_sent(struct tracker *t, const struct tracker_call *call) {
     struct request_pool *p = t->pool;
     send_settle(p);
     t->measures = true;
     p->sent = (struct send){send_key(t, call), call->time};
-    __builtin_prefetch(send_set(p, p->sent.key), 1);
+    prefetch(send_set(p, p->sent.key), SEND_WAYS * sizeof(struct send));
 }
 
 int64_t send_taken(struct tracker *t, const struct tracker_call *call) {
