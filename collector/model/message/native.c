@@ -276,11 +276,10 @@ static inline bool take_message(struct native_reader *r, const struct record *re
     if (!is_told(r, rec)) {
         return false;
     }
-    memset(m, 0, sizeof *m); // in its place: a literal would be made apart and copied
-    m->kind = KINDS[kind];
-    m->clock = r->clock;
-    m->time = (int64_t)r->time;
-    m->pid = r->process[rec->process].pid;
+    *m = (struct message){.kind = KINDS[kind],
+                          .clock = r->clock,
+                          .time = (int64_t)r->time,
+                          .pid = r->process[rec->process].pid};
     if (kind == NATIVE_RETURN_TO) {
         m->target =
             rec->function > 0 ? r->function[rec->function - 1].head.target : TARGET_UNDEFINED;

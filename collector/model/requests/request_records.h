@@ -313,7 +313,6 @@ struct request_pool {
     struct hop *hops;         // of all nodes: LIMIT_HOPS, each at the place that its number has
     struct rest *rests;       // likewise: LIMIT_RESTS
     struct send *sends;       // of all nodes: LIMIT_SENDS, in sets as those of `closed`
-    struct send sent;         // the latest one, which is not among them yet
     struct lent *lent;        // of all nodes: LIMIT_LENT_LABELS, in sets as those of `closed`
     uint32_t episode_count;   // the number of the latest
     uint32_t hop_count;       // likewise

@@ -20,26 +20,21 @@ static uint64_t send_key(const struct tracker *t, const struct tracker_call *cal
     return hash_mix(call->token ^ hash_mix(call->from ^ hash_mix(call->full_serial ^ t->salt))) | 1;
 }
 
-static struct send *send_set(const struct request_pool *p, uint64_t key) {
-    return &p->sends[(key >> 32) % (LIMIT_SENDS / SEND_WAYS) * SEND_WAYS];
-}
-
-// The place of a message in its set; NULL: it is not there.
-static struct send *send_find(struct send *set, uint64_t key) {
+// The set that a message has its place in, and that place; NULL: it is not there.
+static struct send *send_find(const struct tracker *t, uint64_t key, struct send **set) {
+    *set = &t->pool->sends[(key >> 32) % (LIMIT_SENDS / SEND_WAYS) * SEND_WAYS];
     for (int i = 0; i < SEND_WAYS; i++) {
-        if (set[i].key == key) {
-            return &set[i];
+        if ((*set)[i].key == key) {
+            return &(*set)[i];
         }
     }
     return NULL;
 }
 
-// Puts the message that was sent last among the others.
-static void send_settle(struct request_pool *p) {
-    if (p->sent.key == 0) {
-        return;
-    }
-    struct send *set = send_set(p, p->sent.key), *known = send_find(set, p->sent.key);
+void tracker_sent(struct tracker *t, const struct tracker_call *call) {
+    t->measures = true;
+    uint64_t key = send_key(t, call);
+    struct send *set, *known = send_find(t, key, &set);
     if (known) {
         known->time = INT64_MIN; // one of two
         return;
@@ -47,26 +42,11 @@ static void send_settle(struct request_pool *p) {
     for (int i = SEND_WAYS - 1; i > 0; i--) { // the latest first
         set[i] = set[i - 1];
     }
-    set[0] = p->sent;
-}
-
-// Its set is in no cache. So it is only fetched now, and the message is put there when the next one
-// is sent, or it is taken itself.
-void tracker_sent(struct tracker *t, const struct tracker_call *call) {
-    struct request_pool *p = t->pool;
-    send_settle(p);
-    t->measures = true;
-    p->sent = (struct send){send_key(t, call), call->time};
-    prefetch(send_set(p, p->sent.key), SEND_WAYS * sizeof(struct send));
+    set[0] = (struct send){key, call->time};
 }
 
 int64_t send_taken(struct tracker *t, const struct tracker_call *call) {
-    uint64_t key = send_key(t, call);
-    if (key == t->pool->sent.key) {
-        send_settle(t->pool);
-        t->pool->sent = (struct send){0};
-    }
-    struct send *set = send_set(t->pool, key), *known = send_find(set, key);
+    struct send *set, *known = send_find(t, send_key(t, call), &set);
     if (!known || known->time > call->time) {
         return INT64_MIN;
     }
